@@ -25,7 +25,7 @@ def run_study(study: str) -> str:
 
 @dataclass(frozen=True)
 class Picture:
-    """The top of a page, or of one of its sections alone, in pixels of the window."""
+    """The top of a page, or of one of its sections alone (from a heading on), in pixels of the window."""
 
     file: str
     page: str
@@ -33,10 +33,20 @@ class Picture:
     width: int
     height: int
     section: str = ""
+    heading: str = ""
 
 
 PICTURES = (
     Picture("report.png", "results/quickstart-drives/report.html", ("make study",), 1200, 1441),
+    Picture(
+        "budget.png",
+        "results/quickstart-drives/report.html",
+        ("make study",),
+        1000,
+        738,
+        section="effects",
+        heading="budgets",
+    ),
     Picture(
         "compare.png",
         "results/compared.html",
@@ -56,6 +66,8 @@ def show(picture: Picture) -> str:
     """Return the text of the page, of which all but the section is hidden where the picture names one."""
     text = (ROOT / picture.page).read_text(encoding="utf-8")
     hidden = f"body > :not(main), main > :not(#{picture.section}) {{ display: none }}"
+    if picture.heading:
+        hidden += f"#{picture.section} > :not(#{picture.heading}, #{picture.heading} ~ *) {{ display: none }}"
     return text.replace("</head>", f"<style>{hidden}</style></head>") if picture.section else text
 
 

@@ -9,7 +9,8 @@
 // has nothing to do with tracepoints.
 //
 // Steps: cpu, sleep, fsync, read (direct), write (direct), writeback, fault,
-// pipe (to a child and back), lock (a mutex whose holder sleeps), group
+// pipe (to a child and back), naps (the same, and the child sleeps so often that
+// nobody remembers all of it), lock (a mutex whose holder sleeps), group
 // (commits: the first who comes flushes for all who wait), leader (holds the
 // mutex of followers while it flushes), follower, aio (reads by libaio).
 #define _GNU_SOURCE
@@ -198,7 +199,7 @@ static void take_step(struct thread *t)
         madvise(t->mapped + offset, BLOCK, MADV_DONTNEED);
         posix_fadvise(t->file, offset, BLOCK, POSIX_FADV_DONTNEED);
         t->buffer[0] += t->mapped[offset];
-    } else if (!strcmp(step, "pipe")) {
+    } else if (!strcmp(step, "pipe") || !strcmp(step, "naps")) {
         if (write(t->pipes[1], t->buffer, 1) != 1 || read(t->pipes[2], t->buffer, 1) != 1)
             fail("pipe");
     } else if (!strcmp(step, "lock"))
@@ -223,6 +224,8 @@ static void start_echo(struct thread *t)
         return;
     close(t->pipes[1]);
     for (char byte; read(t->pipes[0], &byte, 1) == 1;) {
+        for (int naps = strcmp(t->step, "naps") ? 0 : 300; naps > 0; naps--)
+            pause_for(20000);
         pause_for(1000000);
         if (write(t->pipes[3], &byte, 1) != 1)
             break;
@@ -264,7 +267,7 @@ static void prepare(struct thread *t, const char *path)
     if (fdatasync(t->file) || posix_fadvise(t->file, 0, 0, POSIX_FADV_DONTNEED))  // pages come back one by one
         fail(path);
     memset(t->buffer, 1, BLOCK);
-    if (!strcmp(t->step, "pipe"))
+    if (!strcmp(t->step, "pipe") || !strcmp(t->step, "naps"))
         start_echo(t);
     if (!strcmp(t->step, "uring"))
         start_ring(t);

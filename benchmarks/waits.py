@@ -4,6 +4,7 @@ Run as root from the checkout, on a quiet machine:
 
     python benchmarks/waits.py cases [--seconds 2] [--directory .]
     python benchmarks/waits.py cost [--runs 5] [--directory .] [DBMS...]
+    python benchmarks/waits.py servers [--seconds 10] [--device nvme-consumer]
 
 `cases` runs benchmarks/waits.c with each step in 1 to 64 threads. The second opinion is the kernel's own account of
 each thread (schedstat): time on a processor or in its queue, and what is left, blocked in the one thing that the thread
@@ -13,6 +14,10 @@ later than its wake-up; and where an idle processor takes it, the time in the qu
 
 `cost` runs a DBMS under YCSB-A, in turns: not watched by BPF, watched, watched with waits; it prints the requests that
 are kept, and what the probe's own programs took of an operation, by the kernel's statistics.
+
+`servers` asks PostgreSQL and MariaDB on a modelled device what their sessions wait for, a hundred times a second, while
+the probe watches them (wait_opinions.py). The shares of flush and lock should be within 10 points of each other. Needs
+Debian's package postgresql-15-pg-wait-sampling.
 """
 
 import argparse
@@ -25,13 +30,24 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
 
-from knobscope.devices import find_block_device
-from knobscope.specs import Dbms, Value, Workload, read_spec
+from wait_opinions import (
+    CATEGORIES,
+    MARIADB_OPTIONS,
+    POSTGRESQL_OPTIONS,
+    Opinion,
+    Sampled,
+    open_mariadb,
+    open_postgresql,
+)
+
+from knobscope.devices import device_lock, find_block_device, load_device, open_device, take_down
+from knobscope.specs import Dbms, Generator, Value, Workload, read_spec
 from knobscope.stages.measure import Bench, measure_run
 from knobscope.stages.prepare import load_values_of, prepare_snapshot
 from knobscope.watch import Watch, gate, open_watch
@@ -233,18 +249,100 @@ def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[fl
     return rates, median(own)
 
 
+@dataclass(frozen=True)
+class Load:
+    """What a server does while it is asked. `changes`: to the workload; `parameters`: of its generator."""
+
+    dbms: str
+    workload: str
+    changes: Mapping[str, Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    knobs: Mapping[str, Value] = field(default_factory=dict)
+
+
+LOADS = {
+    "PostgreSQL, YCSB-A, 1 client": Load("postgresql", "ycsb-a", {"threads": 1}),
+    "PostgreSQL, YCSB-A, 8 clients": Load("postgresql", "ycsb-a", {"threads": 8}),
+    "PostgreSQL, pgbench on one branch, 8 clients": Load("postgresql", "pgbench-tpcb", {"threads": 8}),
+    "PostgreSQL, pgbench reads, 4 clients": Load(
+        "postgresql",
+        "pgbench-tpcb",
+        {"threads": 4, "records": 1_000_000, "memory_mib": 64},
+        {"scale": 10, "script": "select-only"},
+        {"shared_buffers": 2048},
+    ),
+    "MariaDB, sysbench writes, 8 clients": Load("mariadb", "sysbench-write", {"threads": 8}),
+    "MariaDB, sysbench reads and writes, 8 clients": Load(
+        "mariadb", "sysbench-write", {"threads": 8}, {"test": "oltp_read_write"}
+    ),
+}
+OPTIONS = {"postgresql": POSTGRESQL_OPTIONS, "mariadb": MARIADB_OPTIONS}
+_WITHIN = 0.1  # of the sessions' time
+_COMPARED = ("flush", "lock")
+
+
+def compare_servers(args: argparse.Namespace, _: Path) -> int:
+    """Print what the probe and the servers say; returns how many differ too much from what was sampled."""
+    device = load_device(args.device, ROOT)
+    print(f"| load | who says so | {' | '.join(CATEGORIES)} | difference |")
+    print("|---" * (len(CATEGORIES) + 3) + "|")
+    missed = 0
+    with ExitStack() as stack:
+        stack.callback(take_down, device, ROOT)
+        opened = stack.enter_context(open_device(device, ROOT, "waits"))
+        stack.enter_context(device_lock(opened.block))
+        watch = stack.enter_context(open_watch(opened.block, 4096, "device", "bpf", probes=["waits"]))
+        for name, load in LOADS.items():
+            if load.dbms not in args.dbms:
+                continue
+            opinions = ask_server(load, args.seconds, opened.directory, watch)
+            for number, (who, shares) in enumerate(opinions.items()):
+                furthest = max(abs(shares[category] - opinions["probe"][category]) for category in _COMPARED)
+                missed += number == 1 and furthest > _WITHIN
+                cells = [f"{100 * shares[category]:.1f}" for category in CATEGORIES]
+                cells.append(f"{100 * furthest:.1f}" if number else "")
+                print(f"| {'' if number else name} | {who} | {' | '.join(cells)} |", flush=True)
+    return missed
+
+
+def ask_server(load: Load, seconds: int, scratch: Path, watch: Watch) -> Mapping[str, Opinion]:
+    """Return the shares of the sessions' time by who says so, the probe first."""
+    dbms = read_spec(ROOT / f"specs/dbms/{load.dbms}.yaml", Dbms, None)[1]
+    assert dbms.lifecycle is not None
+    start = [*dbms.lifecycle.start, *OPTIONS[load.dbms]]
+    dbms = dbms.model_copy(update={"lifecycle": dbms.lifecycle.model_copy(update={"start": start})})
+    workload = read_spec(ROOT / f"specs/workloads/{load.workload}.yaml", Workload, None)[1]
+    parameters = {**workload.parameters, **load.parameters}
+    workload = workload.model_copy(update={**load.changes, "parameters": parameters, "measure_s": seconds})
+    file = ROOT / f"specs/generators/{workload.generator}.yaml"
+    generator = read_spec(file, Generator, None)[1] if file.exists() else None
+    knobs = {**{knob: spec.default for knob, spec in dbms.knobs.items()}, **load.knobs}
+    snapshot = prepare_snapshot(dbms, workload, load_values_of(dbms, knobs), scratch, generator)
+    samplers = {"postgresql": partial(open_postgresql, password=snapshot.password), "mariadb": open_mariadb}
+    sampled = Sampled(watch, samplers[load.dbms])
+    record = measure_run(Bench(dbms, workload, scratch, cast(Watch, sampled), generator), load.dbms, knobs, snapshot)
+    if record["run"]["status"] != "ok":
+        raise RuntimeError(f"{load.dbms}, {load.workload}: {record['run']['reason']}")
+    return sampled.opinions
+
+
 def main() -> int:
     """Score; returns 1 when something misses its goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cases", "cost"])
-    parser.add_argument("dbms", nargs="*", default=["redis", "postgresql"], metavar="DBMS", help="with cost")
+    parser.add_argument("what", choices=["cases", "cost", "servers"])
+    parser.add_argument("dbms", nargs="*", metavar="DBMS", help="with cost and servers: these only")
     parser.add_argument("--runs", type=int, default=5, help="with cost: runs of each kind (default: 5)")
-    parser.add_argument("--seconds", type=int, default=2, help="with cases: of each (default: 2)")
+    parser.add_argument("--seconds", type=int, help="with cases and servers: of each (default: 2, 10)")
     parser.add_argument("--directory", type=Path, default=ROOT, help="on the disk to measure on")
-    args = parser.parse_args()
+    parser.add_argument(
+        "--device", default="nvme-consumer", help="with servers: an emulated one (default: %(default)s)"
+    )
+    args = parser.parse_intermixed_args()
+    args.dbms = args.dbms or {"cost": ["redis", "postgresql"], "servers": ["postgresql", "mariadb"]}.get(args.what, [])
+    args.seconds = args.seconds or (10 if args.what == "servers" else 2)
     with tempfile.TemporaryDirectory(prefix="knobscope-waits-", dir=args.directory) as scratch:
         Path(scratch).chmod(0o711)
-        work = {"cases": score_cases, "cost": measure_cost}[args.what]
+        work = {"cases": score_cases, "cost": measure_cost, "servers": compare_servers}[args.what]
         return int(work(args, Path(scratch)) > 0)
 
 

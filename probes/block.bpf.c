@@ -7,8 +7,8 @@
 //
 // The monitor writes what comes before this text: members of kernel structs as offsets (request__q, ...; HAVE_... when
 // this kernel has an optional one), kernel enumerators, ARG_<tracepoint> = index of the interesting argument, AT_<name> =
-// address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and DISK_NAME_0 to 3,
-// IS_HIDDEN, FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
+// address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and IS_HIDDEN,
+// FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
 
 #include "depth.bpf.h"
 #include "event_trace.bpf.h"
@@ -17,23 +17,6 @@
 #include "owner.bpf.h"
 #include "request.bpf.h"
 #include "submitter.bpf.h"
-
-static __always_inline void count_size(struct config_t *c, struct details_t *d, struct totals_t *t, u32 op, u32 bytes)
-{
-    u64 index = bytes / 512 - 1;
-    asm volatile("" : "+r"(index));  // keeps the compiler from moving the bound away from the verifier's eyes
-    if (bytes % 512 == 0 && index < EXACT_SIZES) {
-        d->sizes[index] += 1;
-        return;
-    }
-    u64 one = 1;
-    struct odd_size_t key = {.set = c->epoch & 1, .op = op, .bytes = bytes};
-    u64 *count = odd_sizes.lookup(&key);
-    if (count)
-        __sync_fetch_and_add(count, 1);
-    else if (odd_sizes.update(&key, &one))
-        t->lost += 1;
-}
 
 static __always_inline void count_request(struct config_t *c, struct totals_t *t, u64 *request, u32 op, u32 file, u64 now)
 {
@@ -47,7 +30,7 @@ static __always_inline void count_request(struct config_t *c, struct totals_t *t
     t->meta += !!(flags & FLAG(META));
     if (op != OP_FLUSH) {
         t->aligned += (sector * 512) % UNIT_BYTES == 0 && bytes % UNIT_BYTES == 0;
-        count_size(c, d, t, op, bytes);
+        count_size(c, d->sizes, &t->lost, op, bytes);
         count_file(c, t, file, op, sector, bytes);
     }
     if (started && started <= now)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from counters import OPERATIONS, OWNERS, Reading, Snapshot, Totals
+from counters import OWNERS, Reading, Snapshot
+from epochs import OPERATIONS, Totals
 from patterns import summarise_pattern
 
-__all__ = ["bound_depth", "summarise_depth", "summarise_run"]
+__all__ = ["bound_depth", "list_sizes", "list_times", "summarise_depth", "summarise_run"]
 
 Row = dict[str, Any]
 #: Part of the profile -> owners it is made of.
@@ -54,10 +55,10 @@ def summarise_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -
         "failed_requests": _add(reading, "errors"),
         **summarise_depth(depths),
         "io_profile": [_summarise_operation(i, reading, scope) for i in range(len(OPERATIONS))],
-        "io_sizes": _list_sizes(reading),
+        "io_sizes": list_sizes(reading.details, reading.odd_sizes),
         "queue_depth": depths,
-        "io_latency": _list_times(reading, "latency"),
-        "queue_wait": _list_times(reading, "wait"),
+        "io_latency": list_times(reading.details, "latency"),
+        "queue_wait": list_times(reading.details, "wait"),
         "files": _list_files(reading),
         "addresses": _list_addresses(reading),
         "submitters": _list_submitters(reading),
@@ -185,9 +186,10 @@ def _list_submitters(reading: Reading) -> list[Row]:
     ]
 
 
-def _list_sizes(reading: Reading) -> list[Row]:
-    sizes = {(i, (n + 1) * 512): v for i, row in enumerate(reading.details) for n, v in enumerate(row["sizes"]) if v}
-    sizes |= reading.odd_sizes
+def list_sizes(details: Sequence[Totals], odd_sizes: Mapping[tuple[int, int], int]) -> list[Row]:
+    """Return rows of `io_sizes`: exact counters per operation, and the others by operation and size."""
+    sizes = {(i, (n + 1) * 512): v for i, row in enumerate(details) for n, v in enumerate(row["sizes"]) if v}
+    sizes |= odd_sizes
     return [{"op": OPERATIONS[op], "bytes": size, "requests": n} for (op, size), n in sorted(sizes.items())]
 
 
@@ -202,11 +204,12 @@ def _list_depths(reading: Reading) -> list[Row]:
     ]
 
 
-def _list_times(reading: Reading, quantity: str) -> list[Row]:
+def list_times(details: Sequence[Totals], quantity: str) -> list[Row]:
+    """Return the buckets that are not empty of a histogram per operation."""
     return [
         {"op": OPERATIONS[i], "low_us": _edge(n) / 1e3, "high_us": _edge(n + 1) / 1e3, "requests": requests}
-        for i, details in enumerate(reading.details)
-        for n, requests in enumerate(details[quantity])
+        for i, row in enumerate(details)
+        for n, requests in enumerate(row[quantity])
         if requests
     ]
 

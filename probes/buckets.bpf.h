@@ -5,29 +5,20 @@
 
 #define BUCKETS 176
 
+// Without branches, which the verifier would follow one by one: `bits`, if something is left above them, else 0.
+#define HALVE(bits) \
+    step = (((1ULL << (bits)) - 1 - rest) >> 63) * (bits); \
+    rest >>= step; \
+    power += step;
+
 static __always_inline u64 get_bucket(u64 ns)
 {
-    u64 power = 0, rest = ns;
-    if (rest >> 32) {
-        power += 32;
-        rest >>= 32;
-    }
-    if (rest >> 16) {
-        power += 16;
-        rest >>= 16;
-    }
-    if (rest >> 8) {
-        power += 8;
-        rest >>= 8;
-    }
-    if (rest >> 4) {
-        power += 4;
-        rest >>= 4;
-    }
-    if (rest >> 2) {
-        power += 2;
-        rest >>= 2;
-    }
+    u64 power = 0, rest = ns, step;
+    HALVE(32)
+    HALVE(16)
+    HALVE(8)
+    HALVE(4)
+    HALVE(2)
     power += rest >> 1;
     // Below 4 ns everything is in the first.
     u64 bucket = power < 2 ? 0 : power * 4 + ((ns >> (power - 2)) & 3);

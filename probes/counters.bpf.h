@@ -2,20 +2,15 @@
 #pragma once
 
 #include "buckets.bpf.h"
+#include "device.bpf.h"
+#include "sizes.bpf.h"
 
-#define DEPTHS 1024          // depth is exact below, one bucket from there on
-#define EXACT_SIZES 2048     // multiples of 512 up to 1 MiB have a counter each, other sizes go to a hash
+#define DEPTHS 1024  // depth is exact below, one bucket from there on
 #define FLAG(name) (1u << __REQ_##name)
 
-enum { OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH, OPS };
 enum { UNSEEN, OWN, INODE, JOURNAL, DEVICE_FLUSH, FOREIGN, UNKNOWN, OWNERS };
 enum { FREE, ISSUED, REQUEUED };
 
-// Odd epochs are measured; two sets of counters take turns.
-struct config_t {
-    u64 queue, since;
-    u32 epoch, is_following;
-};
 // What is known of a request when it is submitted.
 struct asked_t {
     u8 owner, epoch;
@@ -41,7 +36,6 @@ struct slot_t {
 };
 struct queue_t { u64 depth, last; };
 struct depths_t { u64 time[DEPTHS + 1]; };
-struct odd_size_t { u32 set, op, bytes; };
 struct totals_t {
     u64 completed, latency_ns, aligned, sequential, appended, sync, meta, requests[OWNERS], bytes[OWNERS];
     u64 fua, preflush, early, requeues, errors, lost, merges, splits, unfiled;
@@ -51,10 +45,8 @@ struct totals_t {
 };
 struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };
 
-BPF_ARRAY(config, struct config_t, 1);
 BPF_ARRAY(slots, struct slot_t, (SLOTS * QUEUES));
 BPF_ARRAY(queues, struct queue_t, QUEUES + 1);  // the last one is the whole device, used when there are several
 BPF_ARRAY(depths, struct depths_t, 2 * (QUEUES + 1));
 BPF_PERCPU_ARRAY(totals, struct totals_t, 2 * OPS);
 BPF_PERCPU_ARRAY(details, struct details_t, 2 * OPS);
-BPF_HASH(odd_sizes, struct odd_size_t, u64, 4096);

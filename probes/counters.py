@@ -1,14 +1,8 @@
-"""Loads the block program and reads its maps: counters of one run at a time, kept apart by epoch.
-
-Two sets of counters take turns. A run gets a fresh set by one write to the configuration, so that nothing is counted
-twice or lost at its borders, and requests in flight at that moment are distinguished from its own.
-"""
+"""Loads the block program and reads its maps."""
 
 from __future__ import annotations
 
-import ctypes
 import mmap
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,22 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from disk import Disk
+from epochs import EpochCounters, Totals, list_range
 from kernel import Kernel, UnavailableError
 from needs import choose_handlers
 from origins import FILE_CONSTANTS, Origins, clear_origins, read_origins
 from program import Program
 from typed import TypedProgram
 
-__all__ = ["OPERATIONS", "OWNERS", "Counters", "Reading", "Snapshot"]
+__all__ = ["OWNERS", "Counters", "Reading", "Snapshot"]
 
-OPERATIONS = ("read", "write", "discard", "flush")
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
 _ISSUED = 1
 _CALLABLE = ("on_look",)
-_NAME = struct.Struct("=4Q")  # gendisk.disk_name
 _SOURCE = Path(__file__).resolve().with_name("block.bpf.c")
-
-Totals = dict[str, Any]  # field of struct totals_t or details_t -> number or list of numbers
 
 
 @dataclass
@@ -63,14 +54,13 @@ class Reading:
     origins: Origins
 
 
-class Counters:
+class Counters(EpochCounters):
     """The loaded program. `start` opens a run, `stop` closes it and returns its counters."""
 
     def __init__(self, kernel: Kernel, disk: Disk, unit: int, scope: str) -> None:
-        self._disk = disk
         #: `untyped`: why the program had to be loaded without the kernel's types, which costs more; None: it was not.
-        self._program, self.untyped = _load(kernel, disk, unit, scope)
-        self._config = self["config"].Leaf()
+        program, self.untyped = _load(kernel, disk, unit, scope)
+        super().__init__(program, disk)
 
     def follow(self, groups: Sequence[Path]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
@@ -98,9 +88,9 @@ class Counters:
         return Reading(
             begin_ns=begin,
             end_ns=end,
-            totals=[self._sum("totals", used, op) for op in range(len(OPERATIONS))],
-            details=[self._sum("details", used, op) for op in range(len(OPERATIONS))],
-            odd_sizes={(k.op, k.bytes): v.value for k, v in self["odd_sizes"].items() if k.set == used},
+            totals=self._sum("totals", used),
+            details=self._sum("details", used),
+            odd_sizes=self._read_odd_sizes(used),
             depth_times={queue: self._read_depth(queue, used, begin, end) for queue in self._list_queues()},
             programs=programs,
             unended_ns=unended,
@@ -115,44 +105,17 @@ class Counters:
         now = time.monotonic_ns()
         device = self._list_queues()[-1]
         times = self._read_depth(device, self._set, int(self._config.since), now)
-        totals = [self._sum("totals", self._set, op) for op in range(len(OPERATIONS))]
+        totals = self._sum("totals", self._set)
         return Snapshot(now, totals, sum(depth * ns for depth, ns in enumerate(times)))
-
-    def close(self) -> None:
-        """Detach all programs."""
-        self._program.close()
-
-    def __getitem__(self, table: str) -> Any:
-        """Return a map as bcc has it."""
-        return self._program[table]
-
-    def get(self, table: str, key: int) -> Any:
-        """Return an element of an array; of a per-CPU array the values of all CPUs."""
-        return self._program.get(table, key)
-
-    @property
-    def _set(self) -> int:
-        return int(self._config.epoch) & 1
 
     def _list_queues(self) -> list[int]:
         """Return the queues' indexes in the map; with several the last one is the whole device."""
         return list(range(self._disk.queues + (self._disk.queues > 1)))
 
-    def _flip(self, *, is_following: bool) -> int:
-        learnt = self.get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
-        now = time.monotonic_ns()
-        self._config = self["config"].Leaf(learnt, now, int(self._config.epoch) + 1, is_following)
-        self._program.put("config", 0, self._config)
-        return now
-
     def _clear(self, which: int) -> None:
-        for op in range(len(OPERATIONS)):
-            self._program.put("totals", which * len(OPERATIONS) + op, self["totals"].Leaf())
-            self._program.put("details", which * len(OPERATIONS) + op, self["details"].Leaf())
+        super()._clear(which)
         for queue in range(self._disk.queues + 1):
             self._program.put("depths", which * (self._disk.queues + 1) + queue, self["depths"].Leaf())
-        for key in [key for key in self["odd_sizes"] if key.set == which]:
-            del self["odd_sizes"][key]
 
     def _forget_hidden(self) -> None:
         """Bring the depth of an idle device back to 0: some kernels hide completions from BPF programs."""
@@ -160,29 +123,19 @@ class Counters:
         states = {queue: self.get("queues", queue) for queue in queues}
         if not any(state.depth for state in states.values()) or not self._disk.is_idle():
             return
-        for slot in range(self._disk.slots * self._disk.queues):
-            self._program.put("slots", slot, self["slots"].Leaf())
+        self._program.clear("slots")
         for queue, state in states.items():
             state.depth = 0
             self._program.put("queues", queue, state)
 
     def _list_unended(self, begin_ns: int, end_ns: int) -> list[int]:
-        slots = (leaf for _, leaf in self["slots"].items_lookup_batch())
+        slots = (leaf for _, leaf in self["slots"].items())
         ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.state == _ISSUED)
         return [age for age in ages if age > 0]  # the device may have been used since
 
     def _measure_unwritten(self) -> int:
-        dirtied = list(self["dirtied"].items_lookup_batch())  # inodes, and their numbers
+        dirtied = list(self["dirtied"].items())  # inodes, and their numbers
         return sum(self._program.call("on_look", inode, number) for inode, number in dirtied) * mmap.PAGESIZE
-
-    def _sum(self, table: str, which: int, op: int) -> Totals:
-        cpus = self.get(table, which * len(OPERATIONS) + op)
-        sums: Totals = {}
-        for name, kind in cpus._type_._fields_:
-            values = [getattr(cpu, name) for cpu in cpus]
-            is_array = issubclass(kind, ctypes.Array)
-            sums[name] = [sum(column) for column in zip(*values, strict=True)] if is_array else sum(values)
-        return sums
 
     def _read_depth(self, queue: int, which: int, begin: int, end: int) -> list[int]:
         """Return ns spent at each depth, with the time after the run's last event, which the kernel has not booked."""
@@ -212,14 +165,8 @@ def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[s
     dirtying = "writeback_dirty_folio" if "writeback_dirty_folio" in kernel.tracepoints else "writeback_dirty_page"
     return {
         **FILE_CONSTANTS,
-        **{
-            f"DISK_NAME_{i}": f"{word}ULL"
-            for i, word in enumerate(_NAME.unpack(disk.requests.name.encode().ljust(32, b"\0")))
-        },
         "IS_HIDDEN": int(disk.is_hidden),
-        "FIRST_SECTOR": f"{disk.first_sector}ULL",
-        "END_SECTOR": f"{disk.end_sector}ULL",
-        "UNIT_BYTES": unit,
+        **list_range(disk, unit),
         "QUEUES": disk.queues,
         "SLOTS": disk.slots,
         "SCOPE_PROCESS": int(scope == "process"),

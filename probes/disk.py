@@ -12,6 +12,7 @@ from kernel import UnavailableError
 __all__ = ["Disk", "find_disk"]
 
 _BLOCK_CLASS = Path("/sys/class/block")
+_WHOLE = 2**64 - 1  # where a disk ends, as far as its requests are concerned
 _MAX_TAGS = 2048  # what an I/O scheduler may use, whatever the driver has
 
 
@@ -40,6 +41,10 @@ class Disk:
             return self.directory.is_dir() and self.sequence_file.read_text() == self.sequence
         except OSError:
             return False
+
+    def is_range(self) -> bool:
+        """Whether it is a partition, not the whole disk."""
+        return self.end_sector < _WHOLE
 
     def is_idle(self) -> bool:
         """Whether the kernel knows of no read or write that is under way."""
@@ -75,7 +80,7 @@ def find_disk(device: str) -> Disk:
         requests=requests,
         is_hidden=requests != disk,
         first_sector=first,
-        end_sector=first + size if is_partition else 2**64 - 1,
+        end_sector=first + size if is_partition else _WHOLE,
         queues=len(queues),
         slots=1 << (max(tags) + 1).bit_length(),
         sequence_file=sequence_file,

@@ -150,4 +150,4 @@ def _choose_tracepoints(kernel: Kernel) -> Kernel:
         points.pop("mm_filemap_add_to_page_cache", None)
     if not points.keys() & {"mm_filemap_fault", "writeback_dirty_folio"}:
         raise UnavailableError("this kernel has neither of the tracepoints mm_filemap_fault and writeback_dirty_folio")
-    return Kernel(kernel.prelude, points, kernel.has_btf)
+    return replace(kernel, tracepoints=points)

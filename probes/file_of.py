@@ -93,4 +93,4 @@ def allow_devices(program: Program, devices: Iterable[str]) -> None:
     table = program["devices"]
     for device in devices:
         major, minor = device.split(":")
-        table[table.Key(int(major) << _MINOR_BITS | int(minor))] = table.Leaf(1)
+        table[int(major) << _MINOR_BITS | int(minor)] = 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -18,8 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from btf import BTF_FILE, Btf
+from kept import keep
 
 __all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "read_kernel"]
 
@@ -27,6 +30,7 @@ __all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment
 #: Of directories of empty headers.
 _PREFIX = "knobscope-headers-"
 _KALLSYMS = Path("/proc/kallsyms")
+_BOOT, _MODULES_LOADED = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/modules")
 #: Whose types the probes know where they are no part of the kernel itself; at most one.
 _MODULES = ("btrfs",)
 _PREEMPTIBLE_SINCE = (7, 0)  # seen in 7.3, not in 6.18: programs of tracepoints run preemptibly
@@ -51,6 +55,7 @@ class Kernel:
     probe_types: dict[str, int] = field(default_factory=dict)
     cast: int = 0
     preemption: tuple[int, int] | None = None
+    build: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,34 +131,56 @@ def read_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozenset(
 
     `tracepoints_to_ignore` makes a newer kernel look like an older one, which is how the older path is tested.
     """
-    probe_types, cast, preemption = {}, 0, None
+    build, symbols = "", _keep_symbols(needs.symbols)
     if BTF_FILE.exists():
-        btf = _read_btf()
-        argument_types = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
-        points = {
-            name: types.index(needs.tracepoints[name]) if needs.tracepoints[name] else 0
-            for name, types in argument_types.items()
-            if types is not None and needs.tracepoints[name] in ("", *types)
-        }
-        facts = _define_members(btf, needs)
-        probe_types = {name: btf.find_tracepoint(name) for name in points}
-        cast = btf.find_function("bpf_rdonly_cast")  # since 6.2
-        off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
-        preemption = (off, on) if off and on and _get_version() >= _PREEMPTIBLE_SINCE else None
-        facts += [f"#define ARGS_{name} {len(types)}" for name, types in argument_types.items() if types is not None]
+        build = _identify_build()
+        facts = keep("facts", (build, repr(needs)), lambda: _read_facts(needs))
     else:
         _require_headers()
-        points, facts = _list_tracepoints_by_symbol(needs), _define_members_by_header(needs)
-    points = {name: index for name, index in points.items() if name not in tracepoints_to_ignore}
-    facts += [f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items()]
-    facts += [f"#define AT_{name} 0x{address:x}ULL" for name, address in _find_symbols(needs.symbols).items()]
-    return Kernel("\n".join(facts) + "\n", points, BTF_FILE.exists(), probe_types, cast, preemption)
+        points, lines = _list_tracepoints_by_symbol(needs), _define_members_by_header(needs)
+        facts = {"lines": lines, "tracepoints": points, "probe_types": {}, "cast": 0, "preemption": None}
+    points = {name: index for name, index in facts["tracepoints"].items() if name not in tracepoints_to_ignore}
+    lines = [*facts["lines"], *(f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items())]
+    lines += [f"#define AT_{name} 0x{address:x}ULL" for name, address in symbols.items()]
+    preemption = facts["preemption"] and tuple(facts["preemption"])
+    return Kernel("\n".join(lines) + "\n", points, bool(build), facts["probe_types"], facts["cast"], preemption, build)
+
+
+def _read_facts(needs: Needs) -> dict[str, Any]:
+    """Return what BTF says: lines of C, and the fields of `Kernel`."""
+    btf = _read_btf()
+    argument_types = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
+    points = {
+        name: types.index(needs.tracepoints[name]) if needs.tracepoints[name] else 0
+        for name, types in argument_types.items()
+        if types is not None and needs.tracepoints[name] in ("", *types)
+    }
+    lines = _define_members(btf, needs)
+    lines += [f"#define ARGS_{name} {len(types)}" for name, types in argument_types.items() if types is not None]
+    off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
+    return {
+        "lines": lines,
+        "tracepoints": points,
+        "probe_types": {name: btf.find_tracepoint(name) for name in points},
+        "cast": btf.find_function("bpf_rdonly_cast"),  # since 6.2
+        "preemption": (off, on) if off and on and _get_version() >= _PREEMPTIBLE_SINCE else None,
+    }
+
+
+@lru_cache(maxsize=1)
+def _read_types() -> list[bytes]:
+    modules = [BTF_FILE.with_name(name) for name in _MODULES]
+    return [path.read_bytes() for path in (BTF_FILE, *modules) if path.exists()]
+
+
+def _identify_build() -> str:
+    """Return a text that no other build of a kernel has, nor the same one with another module."""
+    return " ".join([*os.uname(), *(hashlib.sha256(types).hexdigest() for types in _read_types())])
 
 
 @lru_cache(maxsize=1)
 def _read_btf() -> Btf:
-    modules = [BTF_FILE.with_name(name) for name in _MODULES]
-    return Btf(BTF_FILE.read_bytes(), *(module.read_bytes() for module in modules if module.exists()))
+    return Btf(*_read_types())
 
 
 def _define_members(btf: Btf, needs: Needs) -> list[str]:
@@ -242,6 +269,15 @@ def _find_symbols(names: Collection[str]) -> dict[str, int]:
             line = symbols[symbols.rfind("\n", 0, line_end.start()) + 1 : line_end.start()]
             if address := int(line.split(maxsplit=1)[0], 16):
                 addresses[name] = address
+    return addresses
+
+
+def _keep_symbols(names: Collection[str]) -> dict[str, int]:
+    """Return the addresses, as they were found since the machine started and modules were loaded."""
+    modules = (line.split() for line in _MODULES_LOADED.read_text().splitlines()) if _MODULES_LOADED.exists() else ()
+    loaded = " ".join(f"{module[0]} {module[5]}" for module in modules)
+    made_of = (_BOOT.read_text(), loaded, *names)
+    addresses: dict[str, int] = keep("symbols", made_of, lambda: _find_symbols(names), is_kept=bool(names))
     return addresses
 
 

@@ -46,6 +46,15 @@ static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
 #define CURRENT_TASK() bpf_get_current_task()
 #endif
 
+// Lets the verifier forget what it knows of a number: else it follows each of the values that this can have to the end.
+// `unknown`: a number that it knows nothing of.
+#define FORGET(number, unknown) \
+    do { \
+        u64 forgotten = (number) ^ (unknown); \
+        asm volatile("" : "+r"(forgotten)); \
+        (number) = forgotten ^ (unknown); \
+    } while (0)
+
 struct arguments_t { u64 args[12]; };
 
 // A function of a tracepoint, as int HANDLER(name) { ... } with `ctx`. Where the kernel runs it preemptibly, another

@@ -2,7 +2,8 @@
 
 Run as ``/usr/bin/python3 -I monitor.py --device MAJ:MIN --unit BYTES``, by root or through ``sudo -n``; needs the
 standard library and bcc, nothing else. Commands are lines on stdin, answers are lines of JSON on stdout. It ends with
-its caller (end of stdin), moves only processes of the user who called it, and writes no file that the caller names.
+its caller (end of stdin), moves only processes of the user who called it, and writes no file that the caller names:
+what is compiled is kept in a folder of root's (kept.py).
 
     follow PID [PID...]  a new run, of these processes with all their descendants, present and future, in a cgroup of
                          the monitor's own
@@ -40,12 +41,14 @@ sys.dont_write_bytecode = True  # no files of root's in somebody's checkout
 
 from block_profile import summarise_run  # noqa: E402
 from cgroup import RunCgroup, find_hierarchy  # noqa: E402
-from counters import Counters, Snapshot  # noqa: E402
+from counters import Counters  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from event_trace import EventTrace, read_traced_kernel  # noqa: E402
 from in_place import HeldCgroup, HeldProcesses  # noqa: E402
-from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
-from needs import BLOCK_NEEDS, list_limits  # noqa: E402
+from kept import list_refusals  # noqa: E402
+from kernel import UnavailableError, read_kernel  # noqa: E402
+from light import LIGHT_NEEDS, LIMIT, LightCounters, LightReading, summarise_light  # noqa: E402
+from needs import BLOCK_NEEDS, describe_cost, list_limits  # noqa: E402
 from probe import Probe, Selection  # noqa: E402
 
 _MAX_LINE = 65536
@@ -71,15 +74,14 @@ class Monitor:
         self._uid = _find_caller()
         self._hierarchy = find_hierarchy()
         self._disk: Disk = find_disk(options.device)
-        self._kernel: Kernel = read_traced_kernel(BLOCK_NEEDS) if options.trace else read_kernel(BLOCK_NEEDS)
-        self._counters = Counters(self._kernel, self._disk, options.unit, self._scope)
+        self._limits, self._counters = _load_counters(options, self._disk)
         devices = self._disk.list_devices() if options.files == "device" else ()
         self._probes, self._missing = _load_probes(options.probes, Selection(devices, tuple(options.calls)))
-        self._trace = EventTrace(self._counters) if options.trace else None
+        self._trace = EventTrace(self._counters) if isinstance(self._counters, Counters) and options.trace else None
         self._began_ns = 0
         self._cgroup: RunCgroup | HeldCgroup | HeldProcesses | None = None
         self._cpu_before_us = 0
-        self._snapshots: list[Snapshot] = []
+        self._snapshots: list[Any] = []
         self._is_counting = False
 
     def serve(self) -> None:
@@ -95,7 +97,8 @@ class Monitor:
             probes=list(self._probes),
             missing_probes=self._missing,
             limits=[
-                *list_limits(self._kernel, self._counters.untyped),
+                *self._limits,
+                *list_refusals(),
                 *(limit for probe in self._probes.values() for limit in probe.limits),
             ],
         )
@@ -214,7 +217,10 @@ class Monitor:
         if isinstance(self._cgroup, HeldCgroup):
             self._cgroup.check_owners()
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
-        profile = summarise_run(reading, self._snapshots, self._scope)
+        if isinstance(reading, LightReading):
+            profile = summarise_light(reading, self._snapshots)
+        else:
+            profile = summarise_run(reading, self._snapshots, self._scope)
         if self._uid is not None and self._scope == "device":
             _hide_names(profile["files"])
         for probe in self._probes.values():
@@ -240,6 +246,16 @@ def _parse_pids(command: str, arguments: list[str]) -> list[int]:
     if not arguments or not all(re.fullmatch(r"[1-9]\d{0,9}", argument) for argument in arguments):
         raise CommandError(f"{command}: expected process numbers, found {' '.join(arguments)[:100]!r}")
     return [int(argument) for argument in arguments]
+
+
+def _load_counters(options: argparse.Namespace, disk: Disk) -> tuple[list[str], Counters | LightCounters]:
+    """Return the counters of requests, and sentences on what they do not show."""
+    if options.light:
+        light = LightCounters(read_kernel(LIGHT_NEEDS), disk, options.unit)
+        return [LIMIT, *describe_cost(light.untyped)], light
+    kernel = read_traced_kernel(BLOCK_NEEDS) if options.trace else read_kernel(BLOCK_NEEDS)
+    counters = Counters(kernel, disk, options.unit, options.scope)
+    return list_limits(kernel, counters.untyped), counters
 
 
 def _load_probes(names: Sequence[str], selection: Selection) -> tuple[dict[str, Probe], dict[str, str]]:
@@ -298,7 +314,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--files", choices=("all", "device"), default="all", help=files_help)
     calls = "with syscalls: only this one (repeatable)"
     parser.add_argument("--call", dest="calls", action="append", default=[], metavar="NAME", help=calls)
-    parser.add_argument("--trace", action="store_true", help="send a record of every counted request too")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--trace", action="store_true", help="send a record of every counted request too")
+    kinds.add_argument("--light", action="store_true", help="count at completions alone: cheaper, with fewer answers")
     options = parser.parse_args(arguments)
     if not re.fullmatch(r"\d{1,4}:\d{1,7}", options.device):
         parser.error(f"--device: expected MAJ:MIN, found {options.device!r}")

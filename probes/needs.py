@@ -9,7 +9,7 @@ from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs
 
 _FILESYSTEMS = Path("/proc/filesystems")
-__all__ = ["BLOCK_NEEDS", "choose_handlers", "list_limits"]
+__all__ = ["BLOCK_NEEDS", "choose_handlers", "describe_cost", "list_limits"]
 
 _HANDLERS = {
     "block_io_start": "on_start",
@@ -141,4 +141,9 @@ def list_limits(kernel: Kernel, untyped: str | None) -> list[str]:
         limits.append("files of direct I/O are found by their addresses only")
     if "HAVE_btrfs_bio__inode" not in kernel.prelude and "\tbtrfs\n" in _FILESYSTEMS.read_text():
         limits.append("compressed writes of btrfs have no file and no owner (since Linux 6.3)")
-    return limits + ([f"the program costs about twice as much: {untyped}"] if untyped else [])
+    return limits + describe_cost(untyped)
+
+
+def describe_cost(untyped: str | None) -> list[str]:
+    """Return a sentence where a program has its slow form, for this reason."""
+    return [f"the program costs about twice as much: {untyped}"] if untyped else []

@@ -53,7 +53,7 @@ def clear_origins(program: Program) -> None:
         program.put("submitted", number, program["submitted"].Leaf())
     program.clear("recent_submitters")
     for table in ("files_tried", "submitters_tried"):
-        program.put(table, 0, program[table].Leaf(0))
+        program.put(table, 0, 0)
     for table in ("numbers", "addresses", "submitters"):
         _take(program[table])
 
@@ -63,24 +63,24 @@ def read_origins(program: Program) -> Origins:
     count = _count_files(program)
     files = [_read_file(number, program.get("files", number)) for number in range(1, count)]
     addresses = {(key.op, key.sector): (value.requests, value.bytes) for key, value in _take(program["addresses"])}
-    tried = program.get("files_tried", 0).value
+    tried = program.get("files_tried", 0)
     overflow = max(tried - (len(program["files"]) - len(_PSEUDO_FILES)), 0)
-    unnamed = max(program.get("submitters_tried", 0).value - (len(program["submitted"]) - 1), 0)
+    unnamed = max(program.get("submitters_tried", 0) - (len(program["submitted"]) - 1), 0)
     return Origins(files, addresses, _read_submitters(program), overflow, unnamed)
 
 
 def _count_files(program: Program) -> int:
-    tried: int = program.get("files_tried", 0).value
+    tried: int = program.get("files_tried", 0)
     return min(tried + len(_PSEUDO_FILES), len(program["files"]))
 
 
 def _count_submitters(program: Program) -> int:
-    tried: int = program.get("submitters_tried", 0).value
+    tried: int = program.get("submitters_tried", 0)
     return min(tried, len(program["submitted"]) - 1)
 
 
 def _take(table: Any) -> list[tuple[Any, Any]]:
-    return list(table.items_lookup_and_delete_batch())
+    return list(table.take())
 
 
 def _read_file(number: int, leaf: Any) -> FileCounts:
@@ -96,7 +96,7 @@ def _read_file(number: int, leaf: Any) -> FileCounts:
 def _read_submitters(program: Program) -> dict[str, list[tuple[int, int]]]:
     requests: dict[str, Counter[int]] = {}
     sizes: dict[str, Counter[int]] = {}
-    names = [(number.value, _read_name(key)) for key, number in program["submitters"].items()]
+    names = [(number, _read_name(key)) for key, number in program["submitters"].items()]
     for number, name in [*names, (len(program["submitted"]) - 1, "other")]:
         for cpu in program.get("submitted", number):
             requests.setdefault(name, Counter()).update(dict(enumerate(cpu.requests)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
-import platform
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -12,17 +12,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from bpf import Map, call_bpf, read_info
+from compiling import compile_program, place
 from followed import FOLLOWED_HANDLERS, MAX_GROUPS, is_process
-from kernel import Kernel, UnavailableError, compile_environment
+from kernel import Kernel, UnavailableError
 
-__all__ = ["Program", "call_bpf", "count_missed"]
+__all__ = ["Program", "count_missed"]
 
-_FLAGS = ["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"]
 _FACTS = "facts.bpf.h"  # the kernel's facts and the constants: they stand before everything else
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
-
-_SYSCALL = {"x86_64": 321, "aarch64": 280}
-_TEST_RUN = 10  # BPF_PROG_TEST_RUN
+_PROG_LOAD, _TEST_RUN, _RAW_TRACEPOINT_OPEN = 5, 10, 17
+_RAW_TRACEPOINT = 17  # program type
+_INSTRUCTION_BYTES = 8
+_LOG_BYTES = 1 << 24
 
 Cost = tuple[int, int, int]
 
@@ -44,63 +46,49 @@ class Program:
         callable_functions: Sequence[str] = (),
     ) -> None:
         self._descriptors: dict[str, int] = {}  # of the loaded functions
+        self._links: list[int] = []
+        self._maps: dict[str, Map] = {}
         self._processes = False  # whether processes are followed one by one
+        compiled = compile_program(_compose(source, kernel, {"GROUPS": MAX_GROUPS, **constants}), kernel)
+        self._functions: dict[str, str] = compiled["functions"]
         try:
-            from bcc import BPF, lib  # noqa: PLC0415 - its absence is an answer, not a crash
-        except ImportError as missing:
-            raise UnavailableError(
-                f"no bcc for the system's Python ({missing}); Debian's package is python3-bpfcc"
-            ) from missing
-        self._lib = lib
-        try:
-            with compile_environment(kernel):
-                self._bpf = BPF(text=_compose(source, kernel, {"GROUPS": MAX_GROUPS, **constants}), cflags=_FLAGS)
-                for table, functions in tails.items():
-                    for index, function in enumerate(functions):
-                        loaded = self._bpf.load_func(function, BPF.RAW_TRACEPOINT)
-                        self._bpf[table][ctypes.c_int(index)] = ctypes.c_int(loaded.fd)
-                        self._descriptors[function] = loaded.fd
-                load = self._bpf.load_func
-                self._callable = {name: load(name, BPF.RAW_TRACEPOINT).fd for name in callable_functions}
-                for tracepoint, handler in {**handlers, **FOLLOWED_HANDLERS}.items():
-                    if tracepoint in kernel.tracepoints:
-                        self._descriptors[handler] = self._attach(kernel, tracepoint, handler)
-        except Exception as failure:  # bcc raises nothing narrower
-            raise UnavailableError(f"BPF is not available: {failure}") from failure
+            for name, *shape in compiled["maps"]:
+                self._maps[name] = Map(name, *shape)
+            for table, functions in tails.items():
+                for index, function in enumerate(functions):
+                    self[table][index] = self._load(function)
+            for function in callable_functions:
+                self._load(function)
+            for tracepoint, handler in {**handlers, **FOLLOWED_HANDLERS}.items():
+                if tracepoint in kernel.tracepoints:
+                    self._attach(kernel, tracepoint, handler)
+        except OSError as refusal:
+            self.close()
+            raise UnavailableError(f"BPF is not available: {refusal}") from refusal
         self._before = self._read_costs()
 
-    def __getitem__(self, table: str) -> Any:
-        """Return a map as bcc has it."""
-        return self._bpf[table]
+    def __getitem__(self, table: str) -> Map:
+        """Return a map."""
+        return self._maps[table]
 
     def get(self, table: str, key: int) -> Any:
         """Return an element of an array; of a per-CPU array the values of all CPUs."""
-        leaf = self._bpf[table].Leaf()
-        if self._lib.bpf_lookup_elem(self._bpf[table].map_fd, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf)) < 0:
-            raise OSError(f"cannot read entry {key} of BPF map {table}")
-        return leaf
+        return self._maps[table][key]
 
     def put(self, table: str, key: int, leaf: Any) -> None:
         """Write an element of an array."""
-        handle = self._bpf[table].map_fd
-        if self._lib.bpf_update_elem(handle, ctypes.byref(ctypes.c_int(key)), ctypes.byref(leaf), 0) < 0:
-            raise OSError(f"cannot write entry {key} of BPF map {table}")
+        self._maps[table][key] = leaf
 
     def clear(self, *tables: str) -> None:
         """Zero all elements of arrays, remove those of hashes."""
         for name in tables:
-            table = self._bpf[name]
-            if not _is_array(table):
-                table.clear()
-                continue
-            keys, zeros = (table.Key * len(table))(*range(len(table))), (table.Leaf * len(table))()
-            table.items_update_batch(keys, zeros)
+            self._maps[name].clear()
 
     def call(self, function: str, *arguments: int) -> int:
         """Run a function that no tracepoint runs, and return what it returns."""
         context = (ctypes.c_uint64 * 12)(*arguments)
         attributes = bytearray(80)  # struct test of union bpf_attr
-        struct.pack_into("<I", attributes, 0, self._callable[function])
+        struct.pack_into("<I", attributes, 0, self._descriptors[function])
         struct.pack_into("<IIQ", attributes, 40, ctypes.sizeof(context), 0, ctypes.addressof(context))
         call_bpf(_TEST_RUN, attributes)
         return int(struct.unpack_from("<I", attributes, 4)[0])
@@ -113,7 +101,7 @@ class Program:
         """
         processes = [int(group.name) for group in groups if is_process(group)]
         groups = [group for group in groups if not is_process(group)]
-        table, before, now = self["followed"], self.get("following", 0), self["following"].Leaf()
+        before, now = self.get("following", 0), self["following"].Leaf()
         ids = [group.stat().st_ino for group in groups]
         now.groups, now.ids = len(ids), type(now.ids)(*ids)
         if before.groups and ids[: before.groups] == list(before.ids)[: before.groups]:
@@ -121,15 +109,16 @@ class Program:
         elif not (processes and self._processes):  # else a child that is born now would be lost
             self.clear("family")
         for index in range(MAX_GROUPS):
-            self._lib.bpf_delete_elem(table.map_fd, ctypes.byref(ctypes.c_int(index)))
+            with contextlib.suppress(KeyError):
+                del self["followed"][index]
         for index, group in enumerate(groups):
-            handle = ctypes.c_int(os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+            handle = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 self.put("followed", index, handle)
             finally:
-                os.close(handle.value)
+                os.close(handle)
         for process in processes:
-            self["family"][ctypes.c_uint32(process)] = ctypes.c_uint32(process)
+            self["family"][process] = process
         self._processes = bool(processes)
         now.moved += self._processes
         self.put("following", 0, now)
@@ -152,45 +141,68 @@ class Program:
 
     def close(self) -> None:
         """Detach all functions."""
-        self._bpf.cleanup()
+        for descriptor in (*self._links, *self._descriptors.values()):
+            os.close(descriptor)
+        for opened in self._maps.values():
+            opened.close()
+        self._links.clear()
+        self._descriptors.clear()
+        self._maps.clear()
 
-    def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> int:
-        """Load a function, let it run at a tracepoint, and return its descriptor."""
-        loaded = self._bpf.load_func(handler, self._bpf.RAW_TRACEPOINT)
-        self._bpf.attach_raw_tracepoint(tp=tracepoint, fn_name=handler)
-        return int(loaded.fd)
+    def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> None:
+        """Load a function and let it run at a tracepoint until its link is closed."""
+        self._load(handler)
+        name = ctypes.create_string_buffer(tracepoint.encode())
+        self._link(ctypes.addressof(name), handler)
+
+    def _link(self, name: int, handler: str) -> None:
+        attributes = bytearray(struct.pack("<QIIQ", name, self._descriptors[handler], 0, 0))
+        self._links.append(call_bpf(_RAW_TRACEPOINT_OPEN, attributes))
+
+    def _load(self, function: str, kind: int = _RAW_TRACEPOINT, probe: tuple[int, int] = (0, 0)) -> int:
+        """Return the descriptor of a function, loaded; OSError when the kernel refuses, with the end of what it says.
+
+        `probe`: how it is attached, and the id of the type of what it is attached to, of a typed one.
+        """
+        if function in self._descriptors:
+            return self._descriptors[function]
+        numbers = {number: opened.map_fd for number, opened in enumerate(self._maps.values())}
+        code = self._complete(place(bytes.fromhex(self._functions[function]), numbers))
+        instructions, license_ = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
+        attributes = bytearray(144)
+        pointers = ctypes.addressof(instructions), ctypes.addressof(license_)
+        struct.pack_into("<2I2Q", attributes, 0, kind, len(code) // _INSTRUCTION_BYTES, *pointers)
+        struct.pack_into("15s", attributes, 48, function.encode())
+        struct.pack_into("<I", attributes, 68, probe[0])
+        struct.pack_into("<I", attributes, 108, probe[1])
+        try:
+            self._descriptors[function] = call_bpf(_PROG_LOAD, attributes)
+        except OSError as refusal:
+            raise OSError(refusal.errno, f"{function}: {refusal.strerror}: {_ask_why(attributes)}") from refusal
+        return self._descriptors[function]
+
+    def _complete(self, code: bytes) -> bytes:
+        """Return the code as it is loaded."""
+        return code
 
     def _read_costs(self) -> dict[str, Cost]:
-        costs = {}
-        for name, descriptor in self._descriptors.items():
-            info, length = ctypes.create_string_buffer(256), ctypes.c_uint32(256)
-            if self._lib.bpf_obj_get_info(descriptor, info, ctypes.byref(length)) < 0:
-                raise OSError(f"cannot read the state of BPF program {name}")
-            costs[name] = struct.unpack_from("<3Q", info, _RUN_TIME_NS)
-        return costs
+        return {
+            name: struct.unpack_from("<3Q", read_info(descriptor), _RUN_TIME_NS)
+            for name, descriptor in self._descriptors.items()
+        }
 
 
-def call_bpf(command: int, attributes: bytearray) -> int:
-    """Make the system call bpf; the kernel writes its answer into the attributes, too. OSError when it refuses."""
-    number = _SYSCALL.get(platform.machine())
-    if number is None:
-        raise OSError(f"the number of the system call bpf is not known on {platform.machine()}")
-    buffer = (ctypes.c_char * len(attributes)).from_buffer(attributes)
-    result = ctypes.CDLL(None, use_errno=True).syscall(number, command, buffer, len(attributes))
-    if result < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return int(result)
+def _ask_why(attributes: bytearray) -> str:
+    log = ctypes.create_string_buffer(_LOG_BYTES)
+    struct.pack_into("<2IQ", attributes, 24, 1, _LOG_BYTES, ctypes.addressof(log))
+    with contextlib.suppress(OSError):  # it is what we want to know about
+        os.close(call_bpf(_PROG_LOAD, attributes))
+    return " ".join(log.value.decode(errors="replace").strip().splitlines()[-3:])
 
 
 def count_missed(costs: Sequence[Mapping[str, Any]]) -> int:
     """Return how many events, whoever caused them, found their function busy on the same processor."""
     return sum(row["missed"] for row in costs)
-
-
-def _is_array(table: Any) -> bool:
-    from bcc.table import ArrayBase  # noqa: PLC0415 - without bcc there are no tables
-
-    return isinstance(table, ArrayBase)
 
 
 def _compose(source: Path, kernel: Kernel, constants: Mapping[str, int | str]) -> str:

@@ -1,73 +1,7 @@
-// What a request is: of the followed device or not, which operation, which slot among those in flight.
+// What a request is: of the followed device or not, which slot among those in flight.
 #pragma once
 
 #include "counters.bpf.h"
-#include "memory.bpf.h"
-
-static __always_inline struct config_t *get_config(void)
-{
-    int zero = 0;
-    return config.lookup(&zero);
-}
-
-static __always_inline int is_measured(struct config_t *c)
-{
-    return c->epoch & 1;
-}
-
-// By its name: what a multipath device hides below itself has no number.
-static __always_inline int is_our_disk(u64 disk)
-{
-    u64 name[4] = {};
-    bpf_probe_read_kernel_str(name, sizeof(name), (void *)(disk + gendisk__disk_name));  // more may follow its end
-    return name[0] == DISK_NAME_0 && name[1] == DISK_NAME_1 && name[2] == DISK_NAME_2 && name[3] == DISK_NAME_3;
-}
-
-static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
-{
-    if (c->queue)
-        return c->queue == queue;
-    if (!disk || !is_our_disk(disk))
-        return 0;
-    c->queue = queue;
-    return 1;
-}
-
-static __always_inline int is_ours(struct config_t *c, u64 *request)
-{
-    u64 queue = GET(request, request__q, u64), disk = 0;
-    if (!c->queue)
-#ifdef HAVE_request_queue__disk  // since 5.15
-        disk = LOAD(queue, request_queue, disk, u64);
-#else
-        disk = GET(request, request__rq_disk, u64);
-#endif
-    return is_followed(c, queue, disk);
-}
-
-static __always_inline u32 get_operation(u32 flags)
-{
-    u32 op = flags & 0xff;
-    if (op == REQ_OP_WRITE || op == REQ_OP_WRITE_ZEROES || op == REQ_OP_ZONE_APPEND)
-        return OP_WRITE;
-    if (op == REQ_OP_READ)
-        return OP_READ;
-    if (op == REQ_OP_DISCARD || op == REQ_OP_SECURE_ERASE)
-        return OP_DISCARD;
-    return op == REQ_OP_FLUSH ? OP_FLUSH : OPS;
-}
-
-static __always_inline int is_in_range(u64 sector, u32 op)
-{
-    return op == OP_FLUSH || (sector >= FIRST_SECTOR && sector < END_SECTOR);  // a flush is the whole disk's
-}
-
-// The operation of a request of the device, or of the range of it, that is followed; OPS for all others.
-static __always_inline u32 classify(struct config_t *c, u64 *request)
-{
-    u32 op = get_operation(GET(request, request__cmd_flags, u32));
-    return c && is_ours(c, request) && is_in_range(GET(request, request__sector, u64), op) ? op : OPS;
-}
 
 static __always_inline u32 classify_bio(struct config_t *c, u64 bio)
 {

@@ -141,7 +141,7 @@ class SyscallProbe:
         return {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}
 
     def _list_sizes(self) -> list[Row]:
-        sizes = sorted((key.row, key.bytes, count.value) for key, count in self._program["sizes"].items())
+        sizes = sorted((key.row, key.bytes, count) for key, count in self._program["sizes"].items())
         return [{"syscall": self._names[row - 1], "bytes": size, "calls": calls} for row, size, calls in sizes]
 
     def _list_accesses(self) -> dict[str, list[Row]]:
@@ -220,7 +220,7 @@ def _choose_tracepoints(kernel: Kernel) -> Kernel:
         without |= {"mm_filemap_add_to_page_cache", "writeback_dirty_folio"}
     points = {name: index for name, index in kernel.tracepoints.items() if name not in without}
     more = f"#define HAVE_IO_URING 1\n#define ARG_io_uring_submit ARG_{min(submits)}\n" if has_ring else ""
-    return Kernel(kernel.prelude + more, points, kernel.has_btf)
+    return replace(kernel, prelude=kernel.prelude + more, tracepoints=points)
 
 
 def _summarise_call(name: str, row: Row) -> Row:

@@ -5,7 +5,7 @@
 #include "file_of.bpf.h"
 #include "followed.bpf.h"
 
-#define PIECES 64            // of a thread's past that are kept, a power of two
+#define PIECES 128           // of a thread's past that are kept, a power of two
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
 #define FRAMES 16
 #define NO_CALL 0xffff
@@ -30,11 +30,12 @@ enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
 // `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack.
 struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
-// `is_io`: the kernel says that it waits for I/O. `request`: operation + 1 of the request whose end woke it.
+// `is_io`: the kernel says that it waits for I/O. `is_for_thread`: another followed thread woke it, whatever it slept in.
+// `request`: operation + 1 of the request whose end woke it.
 struct what_t {
     s32 stack;
     u16 call;
-    u8 state, is_io : 1, request : 7;
+    u8 state, is_io : 1, is_for_thread : 1, request : 6;
 };
 // A part of a thread's past. `via`: the thread that it waited for, through so many `links`.
 struct piece_t {
@@ -42,9 +43,18 @@ struct piece_t {
     struct what_t what;
     u32 via, links;
 };
+// The last part of a wait that has ended: it goes on until the kernel has put the thread into a queue.
+struct tail_t {
+    u64 start;   // 0: there is none
+    struct what_t what;
+    u32 via, links;
+};
 struct own_t { u64 waits, time, longest; };
 struct thread_t {
     u64 since, born, ended;   // since when it is in this state
+    u64 ahead;                // of the scheduler's clock is ours; 0: not known
+    u64 delayed;              // that it had spent in queues when it left its processor, by the scheduler
+    struct tail_t tail;
     struct own_t own[OWN_STATES];
     struct what_t what;       // while it is blocked
     struct file_key_t file;   // that its system call is about

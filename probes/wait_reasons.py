@@ -22,7 +22,8 @@ _CERTAIN: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset(("rwsem_down_read_slowpath", "rwsem_down_write_slowpath", "__mutex_lock", "__down_common")), "lock"),
     (frozenset(("blkdev_issue_flush", "xlog_wait_on_iclog", "xfs_log_force", "xfs_log_force_seq")), "flush"),
     (frozenset(("folio_wait_writeback", "wait_on_page_writeback", "balance_dirty_pages")), "write"),
-    (frozenset(("do_swap_page", "filemap_fault", "exc_page_fault", "do_user_addr_fault", "do_mem_abort")), "fault"),
+    (frozenset(("do_swap_page", "shmem_swapin_folio")), "swap"),
+    (frozenset(("filemap_fault", "exc_page_fault", "do_user_addr_fault", "do_mem_abort")), "fault"),
 )
 #: The same, where no request was seen to end it.
 _LIKELY: tuple[tuple[frozenset[str], str], ...] = (

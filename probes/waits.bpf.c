@@ -1,7 +1,7 @@
 // Where the time of the followed threads goes: on a processor, waiting for one, or blocked, and by what.
 //
-// A thread leaves a processor at sched_switch, by itself (blocked) or not (preempted); at sched_waking its wait ends and
-// it is runnable until sched_switch brings it back. What it waited for: the system call it is in tells, of calls on files
+// A thread leaves a processor at sched_switch, by itself (blocked) or not (preempted); at sched_waking somebody ends its
+// wait, and once the kernel has put it into a queue it is runnable until sched_switch brings it back. What it waited for: the system call it is in tells, of calls on files
 // the kernel's stack does; user space makes reasons of both. Who slept until another followed thread woke it has waited
 // for what that thread did meanwhile: the wait is divided by the latest pieces of the waker's time, and what these do not
 // cover stays a wait for a lock. The threads that write the journals of ext4 are followed for that too.
@@ -36,7 +36,7 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     t->state = t->what.state = BLOCKED;
     t->what.call = number < 0 || number >= 1024 ? NO_CALL : number;
     t->what.is_io = !!(FOLLOW(task, task_struct__in_iowait, u8) & task_struct__in_iowait__MASK);
-    t->what.request = t->has_file = 0;
+    t->what.request = t->what.is_for_thread = t->has_file = 0;
     t->what.stack = NO_STACK;
     struct call_t *call = get_kind(t->what.call);
     if (call && call->kind != IN_KERNEL)
@@ -51,18 +51,48 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
         remember_file(t);
 }
 
-static __always_inline void leave(struct config_t *c, struct arguments_t *ctx, u64 now)
+// Where the processor is idle in a virtual machine, the way into its queue takes many microseconds. The kernel's own
+// account of a thread has the time, by the clock of the scheduler: since when it is in this queue, and how long it was in
+// those from which it was moved.
+static __always_inline u64 find_queued(struct thread_t *t, u64 task, u64 now)
 {
-    u32 id = bpf_get_current_pid_tgid();
-    struct thread_t *t = id ? threads.lookup(&id) : 0;
-    if (!id || (!t && (!is_of_followed() || !(t = add_thread(c, id, 0, now)))))
+#ifdef task_struct__last_arrival
+    u64 queued = LOAD(task, task_struct, last_queued, u64) + t->ahead;
+    queued -= LOAD(task, task_struct, run_delay, u64) - t->delayed;
+    if (t->ahead && queued > t->since && queued < now)
+        return queued;
+#endif
+    return t->since;
+}
+
+static __always_inline void end_tail(struct config_t *c, u32 id, struct thread_t *t)
+{
+    u64 start = later(t->tail.start, c->began);
+    remember(t, t->tail.start, t->since, &t->tail.what, t->tail.via, t->tail.links);
+    t->tail.start = 0;
+    if (start >= t->since)
         return;
+    add_time(id, &t->tail.what, t->tail.via, t->tail.links, t->since - start);
+    if (!t->tail.links)
+        add_file_time(t, t->since - start);
+}
+
+static __always_inline void leave(struct config_t *c, u32 id, struct thread_t *t, struct arguments_t *ctx, u64 now)
+{
     struct what_t computed = {.stack = NO_STACK, .call = NO_CALL, .state = ON_CPU};
     u64 start = later(t->since, c->began);
     renew(t, c);
+    if (t->tail.start)  // its arrival was not seen, or a wake-up was still being counted then
+        end_tail(c, id, t);
     remember(t, t->since, now, &computed, 0, 0);
     if (start < now)
         add(&t->own[ON_CPU], now - start);
+#ifdef task_struct__last_arrival
+    u64 task = (u64)bpf_get_current_task_btf();
+    if (t->state == ON_CPU)
+        t->ahead = t->since - FOLLOW(task, task_struct__last_arrival, u64);
+    t->delayed = FOLLOW(task, task_struct__run_delay, u64);
+#endif
 #ifdef ARG_prev_state
     u32 state = ctx->args[ARG_prev_state];
 #else
@@ -80,16 +110,16 @@ static __always_inline void leave(struct config_t *c, struct arguments_t *ctx, u
 }
 
 // A wait whose end was not seen, since the wake-up came before the thread had gone to sleep, is one for a processor.
-static __always_inline void arrive(struct config_t *c, u64 next, u64 now)
+static __always_inline void arrive(struct config_t *c, u32 id, struct thread_t *t, u64 task, u64 now)
 {
-    u32 id = LOAD(next, task_struct, pid, u32);
-    struct thread_t *t = id ? threads.lookup(&id) : 0;
-    if (!t)
-        return;
     u32 state = t->state == PREEMPTED ? PREEMPTED : RUNNABLE;
     struct what_t waited = {.stack = NO_STACK, .call = NO_CALL, .state = state};
-    u64 start = later(t->since, c->began);
     renew(t, c);
+    if (t->tail.start) {
+        t->since = find_queued(t, task, now);
+        end_tail(c, id, t);
+    }
+    u64 start = later(t->since, c->began);
     if (t->state != ON_CPU) {
         remember(t, t->since, now, &waited, 0, 0);
         if (start < now)
@@ -104,9 +134,19 @@ int HANDLER(on_switch)
     struct config_t *c = get_config();
     if (!c || !c->is_following)
         return 0;
+    u64 next = ctx->args[ARG_sched_switch + 1];
+    u32 id = bpf_get_current_pid_tgid(), next_id = LOAD(next, task_struct, pid, u32);
+    struct thread_t *leaving = id ? threads.lookup(&id) : 0, *arriving = next_id ? threads.lookup(&next_id) : 0;
+    int is_new = id && !leaving && is_of_followed();
+    if (!leaving && !arriving && !is_new)
+        return 0;
     u64 now = bpf_ktime_get_ns();
-    leave(c, ctx, now);
-    arrive(c, ctx->args[ARG_sched_switch + 1], now);
+    if (is_new)
+        leaving = add_thread(c, id, 0, now);
+    if (leaving)
+        leave(c, id, leaving, ctx, now);
+    if (arriving)
+        arrive(c, next_id, arriving, next, now);
     return 0;
 }
 
@@ -178,17 +218,15 @@ static __always_inline int has_waited_for(struct thread_t *t, struct call_t *sle
     return kind == FOR_PEER && (waking->is_signal || waking->kind == ENDS_THREAD);
 }
 
-// Divides a wait by what the waker did meanwhile; returns how much of it that covers, in the window. The pieces of one
-// divided wait lie in any order, but all of them between two pieces that the waker spent on or for a processor: when
-// such a one ended before the wait began, so did all older ones.
-static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t, u32 via, struct thread_t *waker, u64 now)
+// Divides a wait by what the waker did before it got its processor; returns how much of it that covers, in the window. The
+// pieces of one divided wait lie in any order, but all of them between two pieces that the waker spent on or for a
+// processor: when such a one ended before the wait began, so did all older ones.
+static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t, u32 via, struct thread_t *waker)
 {
     u64 covered = 0, begin = t->since;
-    struct what_t computed = {.stack = NO_STACK, .call = NO_CALL, .state = ON_CPU};
-    struct piece_t last = {.start = waker->since, .end = now, .what = computed};
 #pragma clang loop unroll(disable)
-    for (u32 i = 0; i <= PIECES; i++) {
-        struct piece_t *piece = i ? &waker->past[(waker->head - i) & (PIECES - 1)] : &last;
+    for (u32 i = 1; i <= PIECES; i++) {
+        struct piece_t *piece = &waker->past[(waker->head - i) & (PIECES - 1)];
         u64 start = later(piece->start, begin), end = piece->end, counted = later(start, c->began);
         if (end <= begin && !piece->links && piece->what.state < OWN_STATES)
             break;
@@ -203,27 +241,43 @@ static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t
     return covered;
 }
 
+// A wait for another thread: at its end that one computes.
+static __always_inline void end_shared(struct config_t *c, u32 id, struct thread_t *t, u32 via, struct thread_t *waker)
+{
+    u64 end = later(waker->since, t->since), start = later(t->since, c->began);
+    u64 covered = divide(c, id, t, via, waker);
+    t->what.is_for_thread = 1;
+    t->tail.start = end;
+    t->tail.what = (struct what_t){.stack = NO_STACK, .call = NO_CALL, .state = ON_CPU};
+    t->tail.via = via;
+    t->tail.links = 1;
+    if (end > start + covered) {
+        add_time(id, &t->what, 0, 0, end - start - covered);
+        add_file_time(t, end - start - covered);
+    }
+    if (end - t->since > covered)
+        remember(t, t->since, end - covered, &t->what, 0, 0);
+}
+
 static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t *t, u64 now)
 {
     u32 via = bpf_get_current_pid_tgid(), flags = FOLLOW(bpf_get_current_task_btf(), task_struct__flags, u32);
     struct thread_t *waker = via && via != id ? threads.lookup(&via) : 0;
     struct call_t *call = get_kind(t->what.call);
-    u64 start = later(t->since, c->began), covered = 0;
     renew(t, c);
     if (!waker && (flags & PF_KERNEL_THREAD) && !t->what.is_io && (!call || call->kind == IN_KERNEL))
         waker = add_helper(c, via, now);
-    if (waker && has_waited_for(t, call, flags))
-        covered = divide(c, id, t, via, waker, now);
-    else if (t->what.is_io || (call && call->kind == FOR_REQUESTS))
+    if (waker && has_waited_for(t, call, flags)) {
+        end_shared(c, id, t, via, waker);
+        return;
+    }
+    if (t->what.is_io || (call && call->kind == FOR_REQUESTS))
         note_request(t, now);
     else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
         t->served += 1;
-    if (now > start + covered) {
-        add_time(id, &t->what, 0, 0, now - start - covered);
-        add_file_time(t, now - start - covered);
-    }
-    if (now - t->since > covered)
-        remember(t, t->since, now - covered, &t->what, 0, 0);
+    t->tail.start = t->since;
+    t->tail.what = t->what;
+    t->tail.via = t->tail.links = 0;
 }
 
 int HANDLER(on_waking)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import platform
 import re
 import time
@@ -37,7 +36,6 @@ _LOSSES = ("threads", "times", "files", "stacks")  # as the enums in the program
 _ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
 _OWN = ("cpu", "runnable", "preempted")
 _NO_CALL, _NO_STACK, _NOT_COUNTING = 0xFFFF, -1, (1 << 64) - 1
-_ONLY_NEW = 1  # BPF_NOEXIST
 _MAX_STACKS, _MAX_TITLE = 50, 200
 _NAMES_EVERY = 10  # samples
 
@@ -107,9 +105,7 @@ class WaitProbe:
         for key, own in self._program["times"].items():
             reason = reasons.find(key.what, own.waits, own.time)
             sums[key.thread][key.via, key.links, reason].add(own.waits, own.time, own.longest)
-        threads = [
-            self._make_thread_row(tid.value, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()
-        ]
+        threads = [self._make_thread_row(tid, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()]
         return {
             "wait_threads": sorted((row for row in threads if row), key=lambda row: int(row["tid"])),
             "waits": [
@@ -129,7 +125,7 @@ class WaitProbe:
         self._program.close()
 
     def _clear(self, *more: str) -> None:
-        self._program.clear("times", "file_times", "files", "losses", "stacks", *more)
+        self._program.clear("times", "file_times", "files", "losses", *more)  # threads that sleep know their stacks
 
     def _configure(self, *, is_following: bool, is_counting: bool = False) -> None:
         began = self._began_ns if is_counting else _NOT_COUNTING
@@ -147,8 +143,6 @@ class WaitProbe:
 
     def _add_sleepers(self) -> None:
         """Add the threads that have not moved since they are followed, with what they sleep in now."""
-        from bcc import lib  # noqa: PLC0415 - here it is known to be there
-
         table = self._program["threads"]
         for tid in list_threads(self._groups):
             state = _read_state(tid)
@@ -158,7 +152,7 @@ class WaitProbe:
             leaf = table.Leaf(since=self._began_ns, born=self._began_ns, epoch=self._epoch, process=process)
             leaf.state = _ON_CPU if is_running else _BLOCKED
             leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
-            lib.bpf_update_elem(table.map_fd, ctypes.byref(ctypes.c_uint32(tid)), ctypes.byref(leaf), _ONLY_NEW)
+            table.insert(tid, leaf)
 
     def _read_names(self, *, is_due: bool) -> None:
         """Read those that are not known yet, or all: a thread is named only after it was born, and again later."""
@@ -181,6 +175,10 @@ class WaitProbe:
             if is_current and thread.own[i].waits:
                 sums[tid][0, 0, name].add(thread.own[i].waits, thread.own[i].time, thread.own[i].longest)
         if thread.state != _ENDED:
+            tail = thread.tail
+            if tail.start and thread.since > max(tail.start, self._began_ns):
+                ended_ns = thread.since - max(tail.start, self._began_ns)
+                sums[tid][tail.via, tail.links, reasons.find(tail.what, 1, ended_ns)].add(1, ended_ns, ended_ns)
             ongoing_ns = max(end_ns - max(thread.since, self._began_ns), 0)
             reason = reasons.find(thread.what, 1, ongoing_ns) if thread.state == _BLOCKED else _OWN[thread.state]
             sums[tid][0, 0, reason].add(1, ongoing_ns, ongoing_ns)
@@ -244,6 +242,8 @@ class _Reasons:
         stack = self._get_stack(wait.stack)
         kind = self._kinds.get(wait.call, 0)
         reason = name_reason(kind, call, stack, is_io=bool(wait.is_io), request=wait.request)
+        if reason == "network" and wait.is_for_thread:
+            reason = "lock"  # PostgreSQL's locks: its sessions sleep until they get a signal, in the call for clients
         if time_ns and stack:
             self._sums[reason, call, stack].add(waits, time_ns, 0)
         return reason
@@ -265,8 +265,7 @@ class _Reasons:
         if number < 0:
             return ()
         if number not in self._stacks:
-            table = self._program["stacks"]
-            frames = table[table.Key(number)].functions
+            frames = self._program["stacks"][number].functions
             self._stacks[number] = self._symbols.name_stack([address for address in frames if address])
         return self._stacks[number]
 
@@ -301,6 +300,9 @@ def _state_needs(machine: str) -> Needs:
             Member("task_struct", "flags", 4),
             Member("task_struct", "pid", 4),
             Member("task_struct", "__state", 4),
+            Member("task_struct", "sched_info.last_arrival", 8, in_headers=False),
+            Member("task_struct", "sched_info.last_queued", 8, in_headers=False),
+            Member("task_struct", "sched_info.run_delay", 8, in_headers=False),
             Member("request", "cmd_flags", 4),
             *FILE_MEMBERS,
             *FOLLOWED_MEMBERS,

@@ -1,4 +1,7 @@
-"""Looks at pages in headless Chromium: finds what a reader would call broken (`faults.js`), in light and dark."""
+"""Looks at pages in headless Chromium, in light and dark, on screen and on paper: what would a reader call broken?
+
+`faults.js` answers that.
+"""
 
 import html
 import json
@@ -8,10 +11,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHROMIUM", "Seen", "look_at"]
+__all__ = ["CHROMIUM", "PAPER", "Seen", "look_at"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _SCRIPT = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
+#: A page of A4 within the margins that Chromium leaves, in CSS pixels.
+PAPER = 717
 #: Without the last ones it talks to hosts far away.
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--window-size=1400,900", "--dump-dom"),
@@ -38,9 +43,14 @@ class Seen:
     faults: list[str]
 
 
-def look_at(page: str, folder: Path, width: int, *, dark: bool) -> Seen:
-    """Show a page, with everything unfolded, and return what is wrong with it."""
+def look_at(page: str, folder: Path, width: int, *, dark: bool = False, paper: bool = False) -> Seen:
+    """Show a page, with everything unfolded, and return what is wrong with it.
+
+    On paper the styles for print apply, and none of those for the screen.
+    """
     assert CHROMIUM is not None
+    if paper:
+        page = page.replace("@media print", "@media all").replace("@media screen", "@media not all")
     (folder / "page.html").write_text(page.replace("</body>", f"<script>{_SCRIPT}</script></body>"), encoding="utf-8")
     (folder / "around.html").write_text(_AROUND.format(width=width), encoding="utf-8")
     scheme = ["--force-dark-mode"] if dark else []

@@ -1,8 +1,9 @@
-// Finds what a reader would call broken in a page: text that is cut off, hidden by other text or too pale, and a page
-// that has to be scrolled sideways. Answers the page around it with a list of sentences.
+// Finds what a reader would call broken in a page: text that is cut off, hidden by other text, too small or too pale,
+// and a page or a table that has to be scrolled sideways. Answers the page around it with a list of sentences.
 "use strict";
 
 const TOLERANCE = 1.5; // CSS pixels: positions are rounded
+const LEAST_SIZE = 7; // CSS pixels of letters in a picture that is shown smaller than it was drawn
 const MOST = 20;
 
 function words(element) {
@@ -38,6 +39,21 @@ function findSideways() {
     return isShown(element) && element.getBoundingClientRect().right > page.clientWidth + TOLERANCE;
   });
   return wide.map((element) => `wider than the window: ${words(element)}`);
+}
+
+/** Tables of which a part is outside their box: on paper nobody can scroll, on a telephone nobody sees that one could. */
+function findWideTables() {
+  return [...document.querySelectorAll("table")].filter((table) => {
+    const box = table.parentElement;
+    return isShown(table) && box.scrollWidth > box.clientWidth + TOLERANCE;
+  }).map((table) => `wider than its box: ${words(table)}`);
+}
+
+function findSmall(texts) {
+  return texts.filter((element) => {
+    const picture = element.ownerSVGElement;
+    return picture && picture.getScreenCTM().a * parseFloat(getComputedStyle(element).fontSize) < LEAST_SIZE;
+  }).map((element) => `too small: ${words(element)}`);
 }
 
 function findCut(texts) {
@@ -128,7 +144,10 @@ function findPale(texts) {
 addEventListener("load", () => {
   for (const folded of document.querySelectorAll("details")) folded.open = true;
   const texts = listTexts(document.body);
-  const found = [...findSideways(), ...findCut(texts), ...findOverlaps(texts), ...findPale(texts)];
+  const found = [
+    ...findSideways(), ...findWideTables(), ...findCut(texts), ...findOverlaps(texts), ...findSmall(texts),
+    ...findPale(texts),
+  ];
   const seen = { width: innerWidth, texts: texts.length, dark: matchMedia("(prefers-color-scheme: dark)").matches };
   parent.postMessage({ ...seen, faults: [...new Set(found)].slice(0, MOST) }, "*");
 });

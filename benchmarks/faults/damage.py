@@ -21,6 +21,7 @@ _PATTERNS = (
     "*/*/*/runs/*/*.parquet",
     "*.duckdb",
     "*.html",
+    "**/.*.seal",
 )
 _SNAPSHOTS = ("**/snapshots/*/snapshot.json", "**/snapshots/*/data/*", "**/snapshots/*/password")
 
@@ -33,7 +34,8 @@ def damage_something(project: Path, results: Path, chance: random.Random) -> str
     if not files:
         return "nothing to damage yet"
     path = chance.choice(files)
-    ways = [_empty, _halve, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _make_pipe, _forbid]
+    ways = [_empty, _cut, _flip, _overwrite, _zero, _retype, _remove, _make_directory, _forbid]
+    ways += [] if results in path.parents else [_make_pipe]  # a study whose results have one is refused
     ways += [_swap] if len(files) > 1 else []
     ways += [_lose_key, _change_value] if path.suffix == ".json" else []
     ways += [_lose_folder] if path.suffix == ".parquet" else []
@@ -49,8 +51,8 @@ def _empty(path: Path, _: random.Random) -> None:
     path.write_bytes(b"")
 
 
-def _halve(path: Path, _: random.Random) -> None:
-    os.truncate(path, path.stat().st_size // 2)
+def _cut(path: Path, chance: random.Random) -> None:
+    os.truncate(path, chance.randrange(path.stat().st_size or 1))
 
 
 def _overwrite(path: Path, chance: random.Random) -> None:

@@ -59,21 +59,24 @@ class _Nothing:
 class _Watching:
     """knobscope's monitor: a run per load. Of a trace, the requests that were recorded count."""
 
-    def __init__(self, watch: Watch, op: str) -> None:
+    def __init__(self, watch: Watch, op: str, is_shared: bool) -> None:
         self._watch = watch
         self._op = op
+        self._is_shared = is_shared
 
     def begin(self, pid: int) -> None:
         """Follow fio."""
         self._watch.follow([pid])
         self._watch.begin()
 
-    def end(self) -> int:
-        """Return fio's own requests; a merged one counts as what it was merged from."""
+    def end(self) -> int | None:
+        """Return fio's own requests; a merged one counts as what it was merged from. Light mode knows no owners."""
         profile = self._watch.end()
         with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
             traced = self._watch.write_trace(Path(directory, "trace"), [])
         row = next(row for row in profile["io_profile"] if row["op"] == self._op)
+        if profile["monitor"] == "light":
+            return None if self._is_shared else int(row["bytes"]) // BLOCK - int(profile["lost_events"])
         return int(row["own_bytes"]) // BLOCK - int(profile["lost_events"]) - (traced[1] if traced else 0)
 
 
@@ -105,7 +108,7 @@ def _start_nothing(_: Target) -> Iterator[Running]:
     yield _Nothing()
 
 
-def _make_watch(*probes: str, is_traced: bool = False) -> Callable[[Target], Iterator[Running]]:
+def _make_watch(*probes: str, is_traced: bool = False, is_light: bool = False) -> Callable[[Target], Iterator[Running]]:
     def start(target: Target) -> Iterator[Running]:
         with (
             tempfile.TemporaryDirectory(dir="/dev/shm") as spool,
@@ -115,12 +118,13 @@ def _make_watch(*probes: str, is_traced: bool = False) -> Callable[[Target], Ite
                 target.scope,
                 probes=probes,  # type: ignore[arg-type]
                 trace=Path(spool) if is_traced else None,
+                light=is_light,
             ) as watch,
         ):
             missing = watch.reason or "; ".join(watch.missing_probes.values())
             if missing:
                 raise UnavailableError(missing)
-            yield _Watching(watch, target.pattern.removeprefix("rand"))
+            yield _Watching(watch, target.pattern.removeprefix("rand"), target.scope == "process")
 
     return start
 
@@ -197,6 +201,7 @@ CONDITIONS = [
     Condition("nothing", _start_nothing),
     Condition("nothing, again", _start_nothing),
     Condition("knobscope", _make_watch()),
+    Condition("knobscope --light", _make_watch(is_light=True)),
     Condition("knobscope --with syscalls", _make_watch("syscalls")),
     Condition("knobscope --with faults", _make_watch("faults")),
     Condition("knobscope --trace", _make_watch(is_traced=True)),

@@ -18,6 +18,7 @@ __all__ = ["build_parser", "main"]
 #: Commands in the order of the help text, and the modules that add them.
 _COMMANDS = {
     "job": "knobscope.job",
+    "init": "knobscope.commands.init",
     "validate": "knobscope.specs.command",
     "schema": "knobscope.specs.command",
     "rules": "knobscope.specs.command",

@@ -11,7 +11,12 @@ _RESULTS = "results/quickstart"
 #: Command -> lines.
 EXAMPLES: dict[str, list[str]] = {
     "job": ["knobscope job --log x.log --seal device.json -- characterise --quick /var/tmp --out device.json"],
-    "validate": ["knobscope validate", "knobscope validate --runnable specs/dbms/mariadb.yaml"],
+    "init": ["knobscope init my-studies"],
+    "validate": [
+        "knobscope validate",
+        "knobscope validate --runnable specs/dbms/mariadb.yaml",
+        "knobscope validate --json",
+    ],
     "schema": ["knobscope schema"],
     "rules": ["knobscope rules", "knobscope rules specs/studies/quickstart.yaml"],
     "doctor": ["knobscope doctor", "knobscope doctor --json", "knobscope doctor quickstart-drives"],
@@ -71,7 +76,10 @@ EXAMPLES: dict[str, list[str]] = {
     "io-knobs": ["knobscope io-knobs specs/studies/quickstart.yaml"],
     "models": ["knobscope models save specs/studies/quickstart.yaml --as quickstart"],
     "export": ["knobscope export specs/studies/quickstart.yaml --to optuna --top 5 --out space.json"],
-    "import": ["knobscope import runs.csv --study theirs --table io_profile=io_profile.csv"],
+    "import": [
+        "knobscope import runs.csv --study theirs --table io_profile=io_profile.csv",
+        "knobscope import --from optuna tuned.db --out trials.csv",
+    ],
     "replay": [
         "knobscope replay grid.csv --response runtime --threshold 0.9 --trials 20",
         "knobscope replay grid.csv --response runtime --model anova --sampling random --json replay.json",

@@ -103,6 +103,7 @@ def _installed(dbms: Dbms, generator: Generator | None) -> dict[str, str | None]
     programs = {**dbms.programs, **(generator.programs if generator else {})}
     paths = {name: find_program(wanted) for name, wanted in programs.items()}
     paths |= {f"path.{name}": find_path(wanted) for name, wanted in dbms.paths.items()}
+    paths |= {f"generator.{name}": find_path(wanted) for name, wanted in (generator.paths if generator else {}).items()}
     if dbms.connection is not None:
         paths |= {jar.name: jar for jar in client_libraries(dbms.connection.library)}
     return {name: digest_of(path) if path else None for name, path in paths.items()}

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from knobscope.storage import DamagedFileError, read_sealed, write_sealed
+from knobscope.storage import DamagedFileError, read_sealed, remove, write_sealed
 
 __all__ = ["break_seal", "check_seal", "seal", "sealed_output"]
 
@@ -24,8 +24,8 @@ def seal(output: Path) -> None:
 
 
 def break_seal(output: Path) -> None:
-    """Remove the seal of an output that is about to be made anew."""
-    _seal_of(output).unlink(missing_ok=True)
+    """Remove the seal of an output that is about to be made anew, or whatever has its name."""
+    remove(_seal_of(output))
 
 
 def sealed_output(path: Path) -> Path | None:

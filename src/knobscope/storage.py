@@ -25,6 +25,7 @@ __all__ = [
     "blame_content",
     "create_file",
     "read_sealed",
+    "remove",
     "set_aside",
     "synchronise_filesystem",
     "whole_directory",
@@ -70,7 +71,7 @@ def whole_directory(path: Path) -> Iterator[Path]:
             if not entry.is_symlink():
                 _synchronise(entry)
         _synchronise(part)
-        _remove(path)
+        remove(path)
         part.rename(path)
         _synchronise(path.parent)
 
@@ -84,7 +85,7 @@ def _private_directory(path: Path) -> Iterator[Path]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     private = path.with_name(f".{path.name}.part")
-    _remove(private)  # left behind by a killed process
+    remove(private)  # left behind by a killed process
     private.mkdir(mode=0o700)
     try:
         yield private
@@ -92,7 +93,7 @@ def _private_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(private, ignore_errors=True)
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file, a link or a directory, if there is one; links are not followed."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -103,7 +104,7 @@ def _remove(path: Path) -> None:
 def create_file(path: Path) -> int:
     """Return the descriptor of a new, empty file, which replaces what has its name; a link there is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove(path)
+    remove(path)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from modelled import MakeDevice
+from waiting import wait_until
 
 from knobscope.devices import bring_up
 from knobscope.processes import capture, write_shared
@@ -32,14 +32,19 @@ def connect(instance: Instance) -> list[str]:
     return ["-h", str(instance.placeholders["socket"]), "-p", str(instance.port), "-U", "postgres"]
 
 
-def insert_until_killed(instance: Instance, server: Server, seconds: float) -> set[int]:
-    """Return the rows whose commits were acknowledged before the server was killed."""
+def count_rows(instance: Instance) -> int:
+    return int(run(instance, "psql", *connect(instance), "-qAtc", "select count(*) from t"))
+
+
+def insert_until_killed(instance: Instance, server: Server) -> set[int]:
+    """Kill the server after some hundred commits; return the rows whose commits were acknowledged before."""
     folder = Path(instance.fill_command(["postgres"], {}, "start")[0]).parent
     script = instance.config / "inserts.sql"
     write_shared(script, _INSERTS, instance.user)
     command = [str(folder / "psql"), *connect(instance), "-qAt", "-v", "ON_ERROR_STOP=1", "-f", str(script)]
     client = instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    time.sleep(seconds)
+    enough = count_rows(instance) + 150
+    assert wait_until(lambda: count_rows(instance) >= enough)
     server.kill()
     code, output, _ = capture(client, 600)
     assert code != 0, "the client had inserted everything before the server was killed"
@@ -66,7 +71,7 @@ def test_no_commit_is_lost_and_no_page_torn_when_the_server_is_killed(
                 stored = run(instance, "psql", *connect(instance), "-qAtc", "select id from t").split()
                 assert acknowledged <= set(map(int, stored))
                 if kill < kills:
-                    acknowledged |= insert_until_killed(instance, server, 1 + 0.05 * kill)
+                    acknowledged |= insert_until_killed(instance, server)
                     continue
                 run(instance, "pg_amcheck", *connect(instance), "--install-missing", "--heapallindexed", "postgres")
                 server.stop()

@@ -1,6 +1,7 @@
 """What generators print and write, as they printed it, becomes totals, latencies and intervals."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,25 @@ def test_figures_are_those_that_the_generator_states(name: str, tmp_path: Path) 
     assert {figure: totals[figure] for figure in STATED[name]} == pytest.approx(STATED[name])
 
 
+@pytest.mark.real
+def test_fio_lists_an_option_as_often_as_it_was_given(tmp_path: Path) -> None:
+    """Knobs come after the options of the load, and replace some of them."""
+    job = ["--name=program", f"--filename={tmp_path}/data", "--filesize=256k", "--rw=write", "--rate=1m"]
+    command = ["fio", *job, "--bs=4k", "--bs=16k", "--output-format=json"]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert report.count('"bs" : ') == 2
+    assert OUTPUT_READERS["fio"](output(tmp_path, report), 1.0).operations["WRITE"]["ok"] == 256
+    with pytest.raises(ValueError, match="a key twice"):
+        OUTPUT_READERS["fio"](output(tmp_path, report.replace('"iops" :', '"iops" : 1, "iops" :')), 1.0)
+
+
+def test_a_percentile_of_sysbench_is_not_above_its_longest_latency(tmp_path: Path) -> None:
+    files = read_whole("sysbench")
+    files["stdout"] = files["stdout"].replace(b" 1001.78\n", b" 990.00\n")
+    totals = read("sysbench", files, tmp_path / "out").operations["ALL"]
+    assert totals["p999_us"] == totals["max_us"] == 990_000
+
+
 def test_intervals_are_even_and_a_short_rest_joins_the_last_one() -> None:
     rows = even_intervals([(0.5, 50), (1.5, 150), (2.3, 230)], 1.0, 2.3)
     assert [row["t_s"] for row in rows] == [1.0, 2.3]
@@ -78,6 +98,7 @@ total,1700,2,1223.2,1185.0,1466.0,2210.0,9300.5
 def test_the_form_for_programs_of_ones_own_is_csv(tmp_path: Path) -> None:
     result = OUTPUT_READERS["generic"](output(tmp_path, CSV), 1.0)
     assert result.window_s == 2.5
+    assert result.interval_s == 1.25  # two intervals are expected in such a window, not two and a half
     assert {name: result.operations["ALL"][name] for name in ("ok", "failed", "p95_us")} == {
         "ok": 1700, "failed": 2, "p95_us": 1466.0,
     }  # fmt: skip

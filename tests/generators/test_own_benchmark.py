@@ -7,11 +7,16 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import pytest
+import yaml
 
+from knobscope.generators import GeneratorCall, load_data
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
-from knobscope.specs import find_specs, validate_files
+from knobscope.identity import data_identity
+from knobscope.servers import make_data_directory, open_instance
+from knobscope.specs import Dbms, Generator, Workload, find_specs, validate_files
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/own-benchmark.md").read_text()
@@ -25,15 +30,17 @@ def blocks(language: str) -> list[str]:
 def build(language: str, folder: Path) -> list[str]:
     """Return the command of the page's program in a language; skips where nothing here can build it."""
     (text,) = blocks(language)
-    endings = {"python": "py", "go": "go", "rust": "rs"}
+    program = folder / "append"
+    if language == "python":
+        program.write_text(text)
+        program.chmod(0o755)
+        return [str(program)]
+    endings = {"go": "go", "rust": "rs"}
     source = folder / f"append.{endings[language]}"
     source.write_text(text)
-    if language == "python":
-        return [sys.executable, str(source)]
     compiler = {"go": ["go", "build", "-o"], "rust": ["rustc", "-O", "-o"]}[language]
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"no {compiler[0]} here")
-    program = folder / "append"
     subprocess.run([*compiler, str(program), str(source)], check=True, cwd=folder)
     return [str(program)]
 
@@ -65,12 +72,12 @@ def test_the_outputs_of_the_page_are_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path, open_directory: Path) -> Path:
-    """A project with the page's specs, which call the page's program where servers' users can read it."""
+    """A project with the page's specs and program; a run covers the program's folder, which is below /var/tmp."""
     build("python", open_directory)
     for text in blocks("yaml"):
         (path,) = re.findall(r"^# (specs/\S+)$", text, re.MULTILINE)
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text.replace("/opt/append.py", str(open_directory / "append.py")))
+        (tmp_path / path).write_text(text.replace("/opt/append", str(open_directory / "append")))
     (tmp_path / "specs/devices").mkdir()
     shutil.copy(ROOT / "specs/devices/local-disk.yaml", tmp_path / "specs/devices")
     return tmp_path
@@ -78,3 +85,50 @@ def project(tmp_path: Path, open_directory: Path) -> Path:
 
 def test_the_specs_of_the_page_are_right(project: Path) -> None:
     assert len(validate_files(find_specs([project / "specs"]), project)) == 5
+
+
+@pytest.mark.real
+def test_a_run_sees_the_files_of_its_generator_and_counts_their_changes(open_directory: Path) -> None:
+    """The script is where a run usually sees nothing: below /var/tmp, in a folder that is closed to its user."""
+    data, closed = open_directory / "data", open_directory / "closed"
+    make_data_directory(data)
+    closed.mkdir(mode=0o700)
+    script = closed / "append.py"
+    script.write_text(blocks("python")[0])
+    generator_text, dbms_text, workload_text, _ = blocks("yaml")
+    run = ["python3", "{path.append}", "{connection}", "{seconds}", "--sync=never"]
+    call_by_path = {
+        "programs": {"python3": {"find": ["/usr/bin/python3"]}},
+        "paths": {"append": {"find": [str(script)]}},
+        "load": [run],
+        "run": run,
+    }
+    generator = Generator.model_validate({**yaml.safe_load(generator_text), **call_by_path})
+    dbms = Dbms.model_validate(yaml.safe_load(dbms_text))
+    workload = Workload.model_validate(yaml.safe_load(workload_text))
+    with open_instance(dbms, data) as instance:
+        load_data(GeneratorCall(generator, instance, workload, {}))
+    assert (data / "log").stat().st_size > 0
+    before = data_identity(dbms, workload, generator, [])
+    script.write_text(f"{script.read_text()}# changed\n")
+    assert data_identity(dbms, workload, generator, []) != before
+
+
+@pytest.mark.real
+@pytest.mark.long
+def test_the_study_of_the_page_compares_the_values_of_sync(project: Path) -> None:
+    workload = project / "specs/workloads/append.yaml"
+    workload.write_text(workload.read_text().replace("measure_s: 5", "measure_s: 1"))
+    study = project / "specs/studies/append.yaml"
+    study.write_text(study.read_text() + "remeasure: {findings: 0}\n")
+    subprocess.run(
+        [str(Path(sys.executable).parent / "snakemake"), "--snakefile", str(ROOT / "Snakefile"), "--cores", "1",
+         "--quiet", "all", "--config", "study=specs/studies/append.yaml"],
+        check=True, cwd=project, timeout=3600,
+    )  # fmt: skip
+    with duckdb.connect(project / "results/append/study.duckdb", read_only=True) as database:
+        runs = dict(database.execute("SELECT status, count(*) FROM runs GROUP BY status").fetchall())
+        operations = dict(database.execute("SELECT value, min(operations) FROM sweep_runs GROUP BY 1").fetchall())
+    assert list(runs) == ["ok"]
+    assert set(operations) == {None, "never"}  # the default configuration, and the one change
+    assert min(operations.values()) > 0

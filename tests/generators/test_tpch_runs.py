@@ -50,7 +50,14 @@ def measure(
         return measure_run(Bench(dbms, tpch(**changes), scratch, watch), "run", configuration, snapshot)
 
 
-def assert_sound(record: dict[str, Any]) -> None:
+def assert_sound(
+    dbms: Dbms, scratch: Path, snapshot: Snapshot, configuration: dict[str, Value], **changes: object
+) -> None:
+    """All queries have their turn in the window, which has to be longer on a busy machine."""
+    for seconds in (3, 12, 48):
+        record = measure(dbms, scratch, snapshot, configuration, **changes, measure_s=seconds)
+        if record["run"]["status"] == "ok":
+            break
     run = record["run"]
     assert run["status"] == "ok", run
     assert [(check["condition"], check["holds"]) for check in record["checks"]] == [
@@ -107,7 +114,7 @@ def test_rows_are_those_of_the_generator(database: sqlite3.Connection) -> None:
 
 
 def test_queries_run_on_sqlite(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
-    assert_sound(measure(sqlite, tmp_path, loaded, {"journal_mode": "wal"}, threads=2))
+    assert_sound(sqlite, tmp_path, loaded, {"journal_mode": "wal"}, threads=2)
 
 
 @pytest.mark.fleet
@@ -123,7 +130,7 @@ def test_postgresql_gives_the_answers_of_sqlite(
 ) -> None:
     snapshot = prepare_snapshot(postgresql, tpch(), {}, open_directory)
     assert set(TPCH_TABLES) <= set(snapshot.tables.values())  # I/O will be told apart by table
-    assert_sound(measure(postgresql, open_directory, snapshot, {"work_mem": 64}))
+    assert_sound(postgresql, open_directory, snapshot, {"work_mem": 64})
     assert answers_of(postgresql, snapshot, open_directory) == answers(database)
 
 
@@ -132,7 +139,7 @@ def test_postgresql_gives_the_answers_of_sqlite(
 def test_innodb_gives_the_answers_of_sqlite(name: str, database: sqlite3.Connection, open_directory: Path) -> None:
     dbms = dbms_named(name)
     snapshot = prepare_snapshot(dbms, tpch(), {}, open_directory)
-    assert_sound(measure(dbms, open_directory, snapshot, {}, measure_s=6))
+    assert_sound(dbms, open_directory, snapshot, {})
     assert answers_of(dbms, snapshot, open_directory) == answers(database)
 
 

@@ -1,6 +1,6 @@
 """Boots kernels under QEMU, runs the checks in each, and prints what came out as a table.
 
-boot.py KERNELS RESULTS [--short] [RELEASE...]: directories of kernels (as setup/kernels.sh leaves them), of results.
+boot.py KERNELS RESULTS [--only CHECK]... [RELEASE...]: directories of kernels (from setup/kernels.sh) and of results.
 QEMU emulates the processor, so times in a guest mean nothing. The guest sees the whole file system of this machine
 read-only, with a layer in memory above it.
 """
@@ -18,6 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from checks import CHECKS
+
 HERE = Path(__file__).resolve().parent
 _ROOT = HERE.parents[1]
 _MODULES = (
@@ -26,7 +28,7 @@ _MODULES = (
 )
 #: Module -> parameters: queues for writes apart from those for reads make two per processor.
 _PARAMETERS = {"nvme.ko": "write_queues=2"}
-_TIMEOUT_S = 1500
+_TIMEOUT_S = 3600
 _MEMORY_MIB = 3072
 
 
@@ -71,7 +73,7 @@ def make_initramfs(kernel: Path, archive: Path) -> None:
     archive.write_bytes(gzip.compress(packed.stdout, 1))
 
 
-def boot(kernel: Path, results: Path, *, is_short: bool) -> dict[str, Any]:
+def boot(kernel: Path, results: Path, only: list[str]) -> dict[str, Any]:
     """Boot a kernel and return what the checks in it reported; what it printed lies beside the results."""
     log = results / f"{kernel.name}.log"
     with tempfile.TemporaryDirectory() as directory:
@@ -81,7 +83,7 @@ def boot(kernel: Path, results: Path, *, is_short: bool) -> dict[str, Any]:
         for disk in disks:
             disk.touch()
             os.truncate(disk, 512 << 20)
-        checks = shlex.join([sys.executable, str(HERE / "checks.py"), "/tmp/results", *["--short"][:is_short]])
+        checks = shlex.join([sys.executable, str(HERE / "checks.py"), "/tmp/results", *only])
         with log.open("wb") as output:
             command = ["timeout", str(_TIMEOUT_S), *describe_machine(kernel, work, disks, results, checks)]
             subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
@@ -120,16 +122,30 @@ def describe_machine(kernel: Path, work: Path, disks: list[Path], results: Path,
 
 
 def tabulate(reports: list[dict[str, Any]]) -> str:
-    """Return a table in Markdown: a row per kernel and device."""
+    """Return two tables in Markdown: a row per kernel and device, and one per kernel about waits."""
     lines = ["| kernel | device | requests | bytes | sizes | depth, device | depth, per queue | own + inode | said |"]
     lines.append("|---|---|---|---|---|---|---|---|---|")
+    waits = ["| kernel | threads | named, of wall time | busy, s | blocked, s | said |", "|---|---|---|---|---|---|"]
     for report in reports:
         for device, found in report.items():
             if isinstance(found, dict):
-                lines.append(f"| {report['kernel']} | {device} | {' | '.join(describe(found))} |")
+                rows, cells = (
+                    (waits, describe_waits(found)) if device == "waits" else (lines, [device, *describe(found)])
+                )
+                rows.append(f"| {report['kernel']} | {' | '.join(cells)} |")
         if "failed" in report:
             lines.append(f"| {report['kernel']} | - | {report['failed']} | | | | | | |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *waits])
+
+
+def describe_waits(found: dict[str, Any]) -> list[str]:
+    """Return the cells about waits: ours / the kernel's account."""
+    if "threads" not in found:
+        return [str(found["failed"]), *[""] * 4]
+    lowest, highest = (f"{100 * share:.1f}" for share in found["named_shares"])
+    pairs = (" / ".join(f"{us / 1e6:.2f}" for us in found[name]) for name in ("busy_us", "blocked_us"))
+    told = [f"{count} {name}" for name, count in found["told"].items() if count]
+    return [str(found["threads"]), f"{lowest} to {highest} %", *pairs, "; ".join([*told, *found["limits"]])]
 
 
 def describe(found: dict[str, Any]) -> list[str]:
@@ -156,7 +172,7 @@ def main() -> None:
     parser.add_argument("kernels", type=Path, help="what setup/kernels.sh left")
     parser.add_argument("results", type=Path, help="where reports and the guests' output go")
     parser.add_argument("releases", nargs="*", help="default: all")
-    parser.add_argument("--short", action="store_true", help="check one NVMe device only")
+    parser.add_argument("--only", action="append", default=[], choices=CHECKS, help="may be repeated; default: all")
     options = parser.parse_intermixed_args()
     options.results.mkdir(parents=True, exist_ok=True)
     found = sorted(path for path in options.kernels.iterdir() if (path / "vmlinuz").exists())
@@ -165,7 +181,7 @@ def main() -> None:
         parser.error(
             f"no such kernel below {options.kernels}; there are: {', '.join(path.name for path in found) or 'none'}"
         )
-    reports = [boot(path.resolve(), options.results.resolve(), is_short=options.short) for path in chosen]
+    reports = [boot(path.resolve(), options.results.resolve(), options.only) for path in chosen]
     print(tabulate(reports))
     if any(
         "failed" in report or "failed" in part

@@ -1,14 +1,16 @@
 """Runs inside a guest: what the probes say of real devices there, against what ftrace says. Writes one JSON file.
 
-checks.py RESULTS [--short]: a directory for the result, and whether the NVMe device alone is to be checked.
+checks.py RESULTS [CHECK...]: a directory for the result, and which checks (default: all).
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,10 @@ from knobscope.watch import Profile, Watch, gate, open_watch
 
 _MIB = 1 << 20
 _TRACING = Path("/sys/kernel/tracing")
+_BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+#: Steps of benchmarks/waits.c, all at once: threads.
+_STEPS = "cpu:1 sleep:1 read:1 write:1 fsync:2 fault:1 pipe:1 lock:2 aio:1 uring:1"
+_STEPS_S = 3
 
 
 def run(*command: str) -> None:
@@ -94,6 +100,33 @@ def check_direct(tracing: Path, disk: str) -> dict[str, Any]:
         return report | {"limits": list(watch.limits)} | compare(profile, traced) | {"own": _share_of_own(profile)}
 
 
+def check_light(tracing: Path, disk: str) -> dict[str, Any]:
+    """The same in light mode, with flushes: counted at completions."""
+    block = find_block_device(Path("/dev", disk))
+    with open_watch(block, 4096, "device", light=True) as watch:
+        report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason}
+        if watch.monitor != "light":
+            return report
+        options = ["--name=j", f"--filename=/dev/{disk}", "--direct=1", "--ioengine=libaio", "--iodepth=4"]
+        options += ["--rw=randrw", "--bsrange=4k-64k", "--number_ios=400", "--numjobs=4", "--fsync=16", "--size=256m"]
+        requests = _find_requests(disk)
+        with trace_requests(tracing, requests, _find_number(requests, block)) as traced:
+            profile = follow(watch, traced, ["fio", *options, "--output=/dev/null"])
+    counts = {row["op"]: row["requests"] for row in profile["io_profile"]}
+    sizes = {(row["op"], row["bytes"]): row["requests"] for row in profile["io_sizes"]}
+    return report | {
+        "hidden": profile["hidden_completions"],
+        "requests": [counts["read"] + counts["write"], traced.count()],
+        "bytes": [sum(row["bytes"] for row in profile["io_profile"]), traced.sum_bytes()],
+        "flushes": [counts["flush"], traced.flushes],
+        "sizes_equal": sizes == dict(traced.sizes),
+        "depth": [profile["mean_depth"], traced.find_little_depth()],
+        "timed": sum(row["requests"] for row in profile["io_latency"]),
+        "lost_by_ftrace": traced.lost,
+        "limits": profile["limits"],
+    }
+
+
 def _find_nvme(serial: str) -> str:
     """Return the first disk of a controller: which one is nvme0 differs."""
     controllers = Path("/sys/class/nvme").iterdir()
@@ -122,25 +155,34 @@ def _share_of_own(profile: Profile) -> float:
     return sum(row["own_requests"] for row in rows) / max(sum(row["device_requests"] for row in rows), 1)
 
 
-def check_buffered(tracing: Path, disk: str, filesystem: str) -> dict[str, Any]:
-    """A file is written through the page cache and synced by somebody else; with all probes."""
+@contextlib.contextmanager
+def _mounted(disk: str, filesystem: str) -> Iterator[Path]:
     run(f"mkfs.{filesystem}", "-q", f"/dev/{disk}")
     mount = Path(tempfile.mkdtemp())
     run("mount", f"/dev/{disk}", str(mount))
     try:
-        block = find_block_device(Path("/dev", disk))
-        with open_watch(block, 4096, "device", probes=("syscalls", "faults")) as watch:
-            report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason}
-            report |= {"missing": dict(watch.missing_probes)}
-            if watch.monitor != "bpf":
-                return report
-            with trace_requests(tracing, disk, f"{block.major}:{block.minor}") as traced:
-                profile = follow(
-                    watch, traced, ["dd", "if=/dev/zero", f"of={mount}/written", "bs=64k", "count=384"], str(mount)
-                )
+        yield mount
+    finally:
+        run("umount", str(mount))
+        mount.rmdir()
+
+
+def check_buffered(tracing: Path, disk: str, filesystem: str) -> dict[str, Any]:
+    """A file is written through the page cache and synced by somebody else; with all probes."""
+    block = find_block_device(Path("/dev", disk))
+    with (
+        _mounted(disk, filesystem) as mount,
+        open_watch(block, 4096, "device", probes=("syscalls", "faults")) as watch,
+    ):
+        report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason}
+        report |= {"missing": dict(watch.missing_probes)}
+        if watch.monitor != "bpf":
+            return report
+        with trace_requests(tracing, disk, f"{block.major}:{block.minor}") as traced:
+            command = ["dd", "if=/dev/zero", f"of={mount}/written", "bs=64k", "count=384"]
+            profile = follow(watch, traced, command, str(mount))
         write = next(row for row in profile["io_profile"] if row["op"] == "write")
         names = {row["name"]: row["bytes"] for row in profile["files"] if row["op"] == "write"}
-        calls = sum(row["bytes"] for row in profile.get("file_access", ()) if row["name"] == "written")
         return (
             report
             | {"limits": list(watch.limits)}
@@ -148,33 +190,68 @@ def check_buffered(tracing: Path, disk: str, filesystem: str) -> dict[str, Any]:
             | {
                 "own_and_inode_share": (write["own_bytes"] + write["inode_bytes"]) / (24 * _MIB),
                 "file_bytes": names.get("written", 0),
-                "call_bytes": calls,
+                "call_bytes": sum(row["bytes"] for row in profile.get("file_access", ()) if row["name"] == "written"),
             }
         )
-    finally:
-        run("umount", str(mount))
-        mount.rmdir()
+
+
+def check_waits(disk: str) -> dict[str, Any]:
+    """Threads whose waits are known: the named reasons of each add up to its life, within 1 %."""
+    sys.path += [str(_BENCHMARKS), str(_BENCHMARKS.parent)]
+    from benchmarks.waits import EXPECTED, read_case, run_case  # `waits` alone may be the probe's module
+
+    block = find_block_device(Path("/dev", disk))
+    with _mounted(disk, "ext4") as mount, open_watch(block, 4096, "device", probes=("waits",)) as watch:
+        report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason, "limits": list(watch.limits)}
+        if watch.monitor != "bpf" or watch.missing_probes:
+            return report | {"failed": f"no waits: {watch.missing_probes.get('waits', watch.reason)}"}
+        run("cc", "-O2", "-o", f"{mount}/waits", str(_BENCHMARKS / "waits.c"), "-lpthread")
+        (mount / "data").write_bytes(bytes(64 * _MIB))
+        profile, output = run_case(watch, mount / "waits", mount / "data", _STEPS, _STEPS_S)
+    case = read_case(_STEPS, EXPECTED, profile, output)
+    threads = {int(line.split()[0]) for line in output.splitlines()}
+    named = dict.fromkeys(threads, 0.0)
+    for row in profile["waits"]:
+        if row["tid"] in threads and row["reason"] != "unknown":
+            named[row["tid"]] += row["time_us"]
+    walls = {row["tid"]: row["wall_us"] for row in profile["wait_threads"] if row["tid"] in threads}
+    shares = sorted(named[tid] / wall for tid, wall in walls.items())
+    report |= {
+        "threads": len(shares),
+        "named_shares": [shares[0], shares[-1]],
+        "busy_us": [case.found_computed + case.found_queued, case.computed + case.queued],
+        "blocked_us": [case.expected, case.blocked],
+        "told": dict(profile["lost_waits"]),
+    }
+    return report if 0.99 <= shares[0] <= shares[-1] <= 1.01 else report | {"failed": "the waits do not add up"}
+
+
+#: Name -> check of a guest's device.
+CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
+    "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
+    "light": lambda: check_light(_TRACING, _find_nvme("n0")),
+    "waits": lambda: check_waits(_find_nvme("n0")),
+    "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
+    "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
+    "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
+}
 
 
 def main() -> None:
     """Check one device after another; what fails is told, the rest goes on."""
-    results, is_short = Path(sys.argv[1]), "--short" in sys.argv
-    checks = {"nvme": lambda: check_direct(_TRACING, _find_nvme("n0"))}
-    if not is_short:
-        checks |= {
-            "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
-            "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
-            "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
-        }
-    report: dict[str, Any] = {"kernel": os.uname().release}
-    for name, check in checks.items():
+    results, checks = Path(sys.argv[1]), sys.argv[2:] or list(CHECKS)
+    report: dict[str, Any] = {"kernel": os.uname().release, "failed": "the checks did not end"}
+    file = results / f"{os.uname().release}.json"
+    for name in checks:
         print(f"guest: {name}", flush=True)
         try:
-            report[name] = check()
-        except (OSError, subprocess.CalledProcessError, RuntimeError, KeyError) as failure:
+            report[name] = CHECKS[name]()
+        except (OSError, subprocess.CalledProcessError, RuntimeError, LookupError) as failure:
             report[name] = {"failed": f"{type(failure).__name__}: {failure}"}
         print(f"guest: {json.dumps(report[name])}", flush=True)
-    (results / f"{os.uname().release}.json").write_text(json.dumps(report, indent=1))
+        file.write_text(json.dumps(report, indent=1))
+    del report["failed"]
+    file.write_text(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -24,14 +24,16 @@ Moves = list[tuple[float, int]]
 class Traced:
     """What was traced of one disk between `begin` and `end`.
 
-    sizes of issued reads and writes, and moments (s) at which depth goes up or down, those of flushes among them.
-    `queues`: of an NVMe disk, the same per hardware queue.
+    sizes of issued reads and writes, and moments (s) at which depth goes up or down, those of flushes among them, which
+    `flushes` counts. `queues`: of an NVMe disk, the same per hardware queue.
     """
 
     marker: Path
     sizes: Counter[tuple[str, int]] = field(default_factory=Counter)
     moves: Moves = field(default_factory=list)
     queues: dict[int, Moves] = field(default_factory=dict)
+    flushes: int = 0
+    begin_s: float = 0.0
     end_s: float = 0.0
     lost: int = 0
 
@@ -50,6 +52,10 @@ class Traced:
     def sum_bytes(self) -> int:
         """Return their bytes."""
         return sum(size * number for (_, size), number in self.sizes.items())
+
+    def find_little_depth(self) -> float:
+        """Return the sum of all requests' times by the duration; none may be in flight at the borders."""
+        return -sum(step * moment for moment, step in self.moves) / (self.end_s - self.begin_s)
 
     def find_mean_depth(self, moves: Moves) -> float:
         """Return the mean number of requests in flight while there was any."""
@@ -91,7 +97,7 @@ def _read(traced: Traced, trace: Path, disk: str, number: str) -> None:
             found = _LINE.search(line)
             if found and found["event"] == "tracing_mark_write":
                 is_counted = _BEGIN in line
-                traced.end_s = float(found["time"])
+                traced.begin_s, traced.end_s = traced.begin_s or float(found["time"]), float(found["time"])
             elif found and is_counted and found["event"].startswith("block_rq"):
                 _add_block(traced, number, queues, found)
             elif found and is_counted:
@@ -115,6 +121,7 @@ def _add_block(traced: Traced, number: str, queues: dict[int, list[int]], found:
     if is_issue and not is_flush and "D" not in fields["flags"]:
         operation = "read" if "R" in fields["flags"] else "write"
         traced.sizes[operation, sectors * 512] += 1
+    traced.flushes += is_issue and is_flush
     move = (float(found["time"]), 1 if is_issue else -1)
     traced.moves.append(move)
     if known := queues.get(sector):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check_buffered, check_direct
+from checks import check_buffered, check_direct, check_light, check_waits
 from loop_devices import open_loop
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -50,6 +50,23 @@ def test_direct(tracing: Path, tmp_path: Path) -> None:
     assert report["own"] == 1
 
 
+def test_light_mode(tracing: Path, tmp_path: Path) -> None:
+    with open_loop(tmp_path / "image", 512) as loop:
+        report = check_light(tracing, loop.block.name)
+    assert report["monitor"] == "light", report["reason"]
+    assert report["lost_by_ftrace"] == 0
+    requests, (flushes, their_flushes), hidden = report["requests"], report["flushes"], report["hidden"]
+    assert requests[0] + hidden == requests[1] > 0
+    assert flushes <= their_flushes <= flushes + 1  # the end of one may be hidden, too
+    assert hidden < 20
+    if not hidden:
+        assert report["bytes"][0] == report["bytes"][1]
+        assert report["sizes_equal"]
+    assert report["timed"] == requests[0] + flushes
+    ours, theirs = report["depth"]
+    assert ours == pytest.approx(theirs, rel=0.05)
+
+
 def test_buffered(tracing: Path, tmp_path: Path) -> None:
     with open_loop(tmp_path / "image", 512) as loop:
         report = check_buffered(tracing, loop.block.name, "ext4")
@@ -57,3 +74,11 @@ def test_buffered(tracing: Path, tmp_path: Path) -> None:
     assert report["missing"] == {}
     assert report["own_and_inode_share"] >= 0.99
     assert report["file_bytes"] == report["call_bytes"] == 24 << 20
+
+
+def test_waits(tmp_path: Path) -> None:
+    """All time of each thread has a name; what the kernel says of the same threads is in `make test-kernels`."""
+    with open_loop(tmp_path / "image", 512) as loop:
+        report = check_waits(loop.block.name)
+    assert "failed" not in report, report
+    assert report["threads"] == 12

@@ -16,15 +16,17 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 
+import compiling  # noqa: E402
 import counters  # noqa: E402
 import faults  # noqa: E402
+import light  # noqa: E402
 import program  # noqa: E402
 import syscalls  # noqa: E402
 import waits  # noqa: E402
 from bcc import BPF  # noqa: E402
 from disk import Disk  # noqa: E402
 from event_trace import read_traced_kernel  # noqa: E402
-from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
+from kernel import Kernel, UnavailableError, compile_environment, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 from probe import Selection  # noqa: E402
 
@@ -55,13 +57,17 @@ def refuse(*what: object, **_: object) -> None:
 def list_programs() -> Iterator[tuple[str, Program]]:
     """Yield all programs; the block program in each of its forms, with all its parts first."""
     counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
-    waits.TypedProgram = waits.Program = refuse
+    waits.TypedProgram = waits.Program = light.TypedProgram = light.Program = refuse
     disk = Disk("4095:1", Path(), Path(), False, 0, 2**64 - 1, 2, 64, Path(), "")
     for name, read in (("traced block", read_traced_kernel), ("block", read_kernel)):
         kernel = read(BLOCK_NEEDS)
         source, _, constants = ask(lambda kernel=kernel: counters.Counters(kernel, disk, 4096, "process"))
         yield name, (source, kernel, constants)
         yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    kernel = read_kernel(light.LIGHT_NEEDS)
+    source, _, constants = ask(lambda: light.LightCounters(kernel, disk, 4096))
+    yield "light", (source, kernel, constants)
+    yield "typed light", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
     yield "syscalls", ask(lambda: syscalls.SyscallProbe(Selection()))
     yield "faults", ask(lambda: faults.FaultProbe(Selection()))
     source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
@@ -82,11 +88,11 @@ def list_headers(source: Path, known: list[Path]) -> list[Path]:
 def compile_text(text: str, kernel: Kernel) -> list[str]:
     """Return the compiler's errors and warnings, and bcc's own complaint."""
     failed = []
-    with tempfile.TemporaryFile() as said, program.compile_environment(kernel):
+    with tempfile.TemporaryFile() as said, compile_environment(kernel):
         standard_error = os.dup(2)
         os.dup2(said.fileno(), 2)
         try:
-            BPF(text=text, cflags=program._FLAGS).cleanup()
+            BPF(text=text, cflags=compiling.FLAGS).cleanup()
         except Exception as failure:  # noqa: BLE001 - bcc raises nothing narrower
             failed = [str(failure)] if os.geteuid() == 0 else []
         finally:

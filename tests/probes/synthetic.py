@@ -26,6 +26,7 @@ from block_profile import summarise_run  # noqa: E402
 from counters import Counters  # noqa: E402
 from disk import Disk  # noqa: E402
 from kernel import compile_environment, read_kernel  # noqa: E402
+from light import LIGHT_NEEDS, LightCounters, LightReading, summarise_light  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 from origins import FILE_CONSTANTS  # noqa: E402
 
@@ -53,10 +54,14 @@ int find(struct bpf_raw_tracepoint_args *ctx)
 class Machine:
     """A made-up disk (4095:1) with hardware queues, and memory that its requests lie in."""
 
-    def __init__(self, queues: int, scope: str, directory: Path) -> None:
-        self.kernel = replace(read_kernel(BLOCK_NEEDS), cast=0)  # the kernel runs typed programs on events only
+    def __init__(self, queues: int, scope: str, directory: Path, *, is_light: bool = False) -> None:
+        members = tuple(dict.fromkeys((*BLOCK_NEEDS.members, *LIGHT_NEEDS.members)))
+        kernel = read_kernel(replace(LIGHT_NEEDS, members=members) if is_light else BLOCK_NEEDS)
+        self.kernel = replace(kernel, cast=0)  # the kernel runs typed programs on events only
         self._in_flight = directory / "inflight"
         self.set_idle(False)
+        self._stat = directory / "stat"
+        self.set_completed(0, 0, 0)
         self.has_times = False
         disk = Disk("4095:1", directory, directory, False, 0, 2**64 - 1, queues, 64, Path(), "")
         with compile_environment(self.kernel):
@@ -64,7 +69,7 @@ class Machine:
             run_program(self._memory.load_func("find", BPF.RAW_TRACEPOINT).fd, 0)
         self._address = self._memory["address"][ctypes.c_int(0)].value
         self._bytes = bytearray(_SIZE)
-        self.counters = Counters(self.kernel, disk, 4096, scope)
+        self.counters = LightCounters(self.kernel, disk, 4096) if is_light else Counters(self.kernel, disk, 4096, scope)
         self._scope = scope
         self._write(_DISK, "gendisk__disk_name", "<32s", directory.name.encode())
         self._write(_QUEUE, "request_queue__disk", "<Q", self._address + _DISK)
@@ -72,6 +77,10 @@ class Machine:
     def set_idle(self, is_idle: bool) -> None:
         """Let sysfs say that nothing is in flight, or that something may be."""
         self._in_flight.write_text(f"       0 {int(not is_idle):8}\n")
+
+    def set_completed(self, reads: int, writes: int, discards: int) -> None:
+        """Let sysfs say how many requests have completed."""
+        self._stat.write_text(f"{reads} 0 0 0 {writes} 0 0 0 0 0 0 {discards} 0 0 0 0 0\n")
 
     def offset(self, name: str) -> int:
         found = re.search(rf"^#define {name} (0x[0-9a-f]+|\d+)(ULL)?$", self.kernel.prelude, re.MULTILINE)
@@ -136,7 +145,10 @@ class Machine:
         """Count what happens in the block and print it."""
         self.counters.start(())
         yield
-        print(json.dumps({"scenario": name, **summarise_run(self.counters.stop(), [], self._scope)}))
+        reading = self.counters.stop()
+        is_light = isinstance(reading, LightReading)
+        profile = summarise_light(reading, []) if is_light else summarise_run(reading, [], self._scope)
+        print(json.dumps({"scenario": name, **profile}))
 
 
 def run_program(handle: int, *arguments: int) -> None:
@@ -292,11 +304,49 @@ def streams_in_turns(machine: Machine) -> None:
     machine.close()
 
 
+def light_parts(machine: Machine) -> None:
+    """A request of three completions between two others, one of which is in two parts, too, and has the same size."""
+    machine.has_times = True
+    machine.request(size=4096)
+    machine.event("complete", finished=4096)
+    for remaining, finished in ((12288, 4096), (8192, 4096), (4096, 4096), (4096, 512), (3584, 3584)):
+        machine.request(size=remaining)
+        machine.event("complete", finished=finished)
+    machine.request(size=4096)
+    machine.event("complete", finished=4096)
+    machine.has_times = False
+
+
+def light_operations(machine: Machine) -> None:
+    """Every operation, an error, a write that only asks for a flush, a driver's own one; none has a time.
+
+    One more write has completed, which no program saw.
+    """
+    for op, size in (
+        ("WRITE", 4096),
+        ("READ", 520),
+        ("FLUSH", 0),
+        ("DISCARD", 1 << 30),
+        ("DRV_IN", 4096),
+        ("WRITE", 0),
+    ):
+        machine.request(f"REQ_OP_{op}", size=size)
+        machine.event("complete", finished=size)
+    machine.request()
+    machine.event("complete", error=10, finished=4096)
+    machine.set_completed(reads=1, writes=4, discards=1)
+
+
 def main() -> None:
     """Print a profile per scenario."""
     FILE_CONSTANTS.update(MAX_FILES=16, MAX_ADDRESSES=32)
     with tempfile.TemporaryDirectory() as directory:
         _run_scenarios(Machine(queues=4, scope="device", directory=Path(directory)))
+        light = Machine(queues=4, scope="device", directory=Path(directory), is_light=True)
+        for scenario in (light_parts, light_operations):
+            with light.run(scenario.__name__):
+                scenario(light)
+        light.counters.close()
 
 
 def _run_scenarios(machine: Machine) -> None:

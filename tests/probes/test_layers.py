@@ -18,15 +18,16 @@ PROBES = Path(__file__).parents[2] / "probes"
 #: From what runs first down to what knows nothing of the others; modules of one layer do not import each other.
 LAYERS = (
     {"monitor"},
+    {"light"},
     {"block_profile", "event_trace", "faults", "in_place", "syscalls", "waits", "warden"},
     {"counters"},
-    {"needs", "origins", "typed"},
+    {"epochs", "needs", "origins", "typed"},
     {"file_of"},
     {"program", "wait_calls"},
-    {"calls", "cgroup", "disk"},
+    {"calls", "cgroup", "compiling", "disk"},
     {"followed"},
     {"kernel"},
-    {"btf", "buckets", "patterns", "probe", "wait_reasons"},
+    {"bpf", "btf", "buckets", "kept", "patterns", "probe", "wait_reasons"},
 )
 MODULES = set().union(*LAYERS)
 

@@ -1,5 +1,6 @@
 """The command line: exit code 2 and no traceback for wrong specs; nothing is written by checking."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from knobscope.cli import main
+from knobscope.commands.table.documents import DOCUMENTS
 
 HERE = Path(__file__).parent
 
@@ -49,6 +51,19 @@ def test_wrong_specs_end_with_2_and_no_traceback(checkout: Path) -> None:
 def test_right_specs_end_with_0(checkout: Path) -> None:
     done = run(checkout, "validate")
     assert (done.returncode, done.stdout) == (0, "14 specs checked, no problem found\n")
+
+
+def test_problems_are_a_document_for_programs(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(HERE / "bad/studies/value_outside.yaml", checkout / "specs/studies")
+    assert main(["validate", str(checkout / "specs/studies"), "--json"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    DOCUMENTS["validate"].model_validate(document)
+    (problem,) = document["problems"]
+    assert (problem["line"], problem["key"], problem["found"]) == (9, "knobs.server.log_size.values.1", "2000")
+    assert main(["validate", str(checkout / "specs/devices"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    DOCUMENTS["validate"].model_validate(document)
+    assert (len(document["files"]), document["problems"]) == (5, [])
 
 
 def test_paths_choose_what_is_checked(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,6 +146,13 @@ def test_who_waits_for_an_echo_waits_for_what_the_echo_did(run: Run) -> None:
     assert thread.sum("network") <= 0.1 * thread.blocked_us
 
 
+def test_a_wait_for_a_thread_whose_past_is_not_kept_is_a_wait_for_a_lock(run: Run) -> None:
+    (thread,) = run("naps:1")
+    assert thread.sum("network") <= 0.1 * thread.blocked_us, thread.times
+    assert thread.sum("lock", "timer", *_OWN, links=(0, 1)) >= 0.9 * thread.blocked_us
+    assert thread.sum("lock", links=(0,)) > 0
+
+
 def test_a_commit_waits_for_the_flush_of_its_leader(run: Run) -> None:
     threads = run("group:4")
     through = sum(thread.sum("flush", "write", "journal", links=(1, 2, 3, 4)) for thread in threads)

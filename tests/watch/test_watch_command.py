@@ -66,6 +66,27 @@ def test_the_commands_figures_and_the_devices_stand_apart(
     assert "submitted by" not in of_command
 
 
+def test_light_mode_counts_the_same_and_says_what_it_lacks(
+    loop: Loop, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    job = [*FIO, f"--filename={loop.node}", "--rw=randrw", "--bs=4k", "--direct=1", "--number_ios=1009", "--fsync=100"]
+    flushes = loop.read_stat()[15]
+    assert watch("--light", "--device", loop.node, "--json", tmp_path / "out.json", "--", *job) == 0
+    profile = read(tmp_path / "out.json")
+    assert set(profile) >= KEYS
+    assert profile["monitor"] == "light"
+    rows = {row["op"]: row for row in profile["io_profile"]}
+    assert rows["read"]["requests"] + rows["write"]["requests"] + profile["hidden_completions"] == 1009
+    flushes = loop.read_stat()[15] - flushes  # none where the device's last user left it in write through
+    assert flushes - 2 <= rows["flush"]["requests"] <= flushes
+    assert rows["write"]["own_requests"] is rows["write"]["aligned_requests"] is None
+    assert {row["bytes"] for row in profile["io_sizes"]} == {4096}
+    assert profile["mean_depth"] > 0
+    shown = capfd.readouterr().err
+    assert "by Little's law" in shown
+    assert "light mode: owners, files, order" in shown
+
+
 def test_what_stays_in_the_page_cache_is_written_back(mounted: Loop, tmp_path: Path) -> None:
     assert mounted.mount is not None
     job = [*FIO, f"--filename={mounted.mount / 'file'}", "--rw=write", "--bs=64k"]
@@ -120,6 +141,8 @@ def _children(pid: int) -> bytes:
         (["--device", "/dev/shm", "--", "true"], "no block device to watch"),
         (["--device", "9999:1", "--", "true"], "there is no 9999:1"),
         (["--unit", "0", "--", "true"], "expected 512 to"),
+        (["--light", "--scope", "process", "--", "true"], "found --scope process with --light"),
+        (["--light", "--trace", "out", "--", "true"], "found --trace with --light"),
         (["--", "no-such-program"], "there is no program"),
         ([], "expected a command"),
     ],

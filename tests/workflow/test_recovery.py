@@ -154,11 +154,13 @@ def test_each_damage_to_any_file_is_found_and_named_in_one_sentence(
         assert find_damaged(results) == []
 
 
-def test_a_damaged_seal_makes_the_output_anew(results: Path) -> None:
-    (results / ".report.html.seal").write_text("{}")
+@pytest.mark.parametrize("damage", [flip, empty, make_directory])
+def test_a_damaged_seal_makes_the_output_anew(results: Path, damage: Callable[[Path, Path], None]) -> None:
+    damage(results / ".report.html.seal", results)
     (sentence,) = set_aside_damaged(results)
     assert "report.html is damaged: its seal cannot be read" in sentence
     assert find_damaged(results) == []
+    assert not (results / ".report.html.seal").exists()
 
 
 def test_a_database_that_somebody_has_open_to_read_is_not_damaged(results: Path) -> None:

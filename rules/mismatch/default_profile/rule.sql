@@ -6,19 +6,20 @@
 --        passes (MySQL 105982: one, where the interface takes many).
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of
 --        its ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
---        (reads and writes added). Where flushes take held_share of the time or more, it is held back by them, or by
+--        (reads and writes added). If waits were watched, clients must wait for it for as long. Where flushes take
+--        held_share of the time (if waits were watched, of that of the clients) or more, it is held back by them, or by
 --        the units that writes fill in part (write_unit_us for their share of the writes), whichever takes longer; else
 --        by depth, where it is below half of the depth at which the device saturates; else by the kind of requests. One
 --        row per case, without a knob.
--- None: the device is busy for less than that, so little waits for it, or enough_used of its ability is used.
+-- None: the device is busy, or waited for, for less than that, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the device has no profile, or the runs use more than most_used of the ability in it, which
 --        means that something else slowed the device down while it was measured; no run of the default configuration
 --        has queue depths; depth holds the device back, and nearly as many requests are in flight as there are client
 --        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
 --        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
---        busy_processors of the time, so no device would make it much faster; clients wait for the device for less than
---        least_waiting of their time or, where waits were not watched, CPU time leaves them no more, or is unknown.
+--        busy_processors of the time, so no device would make it much faster; where waits were not watched, CPU time
+--        leaves clients less than least_waiting of their time to wait for the device, or is unknown.
 -- Penalty: none: one profile does not show what the DBMS would gain.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own.
 WITH ability AS (
@@ -91,10 +92,12 @@ judged AS (
         coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
         -- The share of the clients' time in which they may wait for the device: as watched, or what CPU time leaves.
-        waiting, coalesce(waiting, 1 - cpus / greatest(coalesce(threads, 1), 1)) AS waiting_share,
-        busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AS is_mismatch,
+        waited.waiting, coalesce(waited.waiting, 1 - cpus / greatest(coalesce(threads, 1), 1)) AS waiting_share,
+        coalesce(waited.waiting < getvariable('least_waiting'), false) AS is_seldom_waited,
+        busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AND NOT is_seldom_waited AS is_mismatch,
+        flushed.waiting AS waiting_for_flushes,
         CASE
-            WHEN flushing >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
+            WHEN coalesce(waiting_for_flushes, flushing) >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
             WHEN depth < full_depth / 2 THEN 'depth'
             ELSE 'requests'
         END AS held_by,
@@ -117,7 +120,8 @@ judged AS (
     LEFT JOIN called USING (dbms, device, workload)
     LEFT JOIN device_profile d USING (device)
     LEFT JOIN ability a USING (device)
-    LEFT JOIN waiting_by_default(['flush', 'read', 'write', 'fault', 'async']) USING (dbms, device, workload)
+    LEFT JOIN waiting_by_default(['flush', 'read', 'write', 'fault', 'async']) waited USING (dbms, device, workload)
+    LEFT JOIN waiting_by_default(['flush']) flushed USING (dbms, device, workload)
 )
 
 SELECT
@@ -130,6 +134,7 @@ SELECT
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
         reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, waits_watched: waiting IS NOT NULL,
+        waiting_for_flushes: waiting_for_flushes, is_seldom_waited: is_seldom_waited,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched
     } AS evidence

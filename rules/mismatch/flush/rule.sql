@@ -4,20 +4,21 @@
 --        from that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
 -- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), flushes_behind,
 --        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
--- Mismatch: of value and default, the slower one flushes more per operation, both significantly, and these flushes
---        account for flush_share or more of the lost time, the additional time per operation of the slower one. If
---        waits were watched, this is the time that clients waited for flushes. Otherwise counts decide: the additional
---        flushes per operation can account for as much, within the busy time of the device and what CPU time leaves;
---        and the additional flushes per second account for half of that or more, with the lower end of the 95 %
---        interval at a quarter or more. A slowdown by itself does not flush more often per second: if commits share a
---        flush, fewer of them do. The time of a flush is the average in the runs of each setting or, if no run has it,
---        that of one after 4 KiB on this device. The time to fill units that writes filled in part is no cost of the
---        flush, and is left to rule io_size: write_unit_us for the share of such writes.
+-- Mismatch: of value and default, the slower one waits for flushes, which account for flush_share or more of the lost
+--        time, its additional time per operation. If waits were watched, this is the time that clients waited for
+--        flushes: more of them, longer ones, or ones that nobody waits for with the faster setting. Otherwise counts
+--        decide: the slower one flushes more per operation, significantly, and these flushes can account for as much,
+--        within the busy time of the device and what CPU time leaves; and the additional flushes per second account
+--        for half of that or more, with the lower end of the 95 % interval at a quarter or more. A slowdown by itself
+--        does not flush more often per second: if commits share a flush, fewer of them do. The time of a flush is the
+--        average in the runs of each setting or, if no run has it, that of one after 4 KiB on this device. The time to
+--        fill units that writes filled in part is no cost of the flush, and is left to rule io_size: write_unit_us for
+--        the share of such writes.
 -- None: the intervals rule out an effect on throughput that matters, or that flushes account for flush_share of it.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the time of a flush is unknown (each reported once per case); no interval, or too wide a
---        one; flushes that rise per operation and not per second, or that take longer, or leave room for CPU time: only
---        waits can decide.
+--        one; without watched waits, flushes that rise per operation and not per second, or that take longer, or leave
+--        room for CPU time.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
@@ -50,6 +51,8 @@ compared AS (
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
         b.estimate AS written, b.low AS written_low, b.high AS written_high,
         slower_rate, faster_rate, margin, waited, waited_low, waited_high,
+        of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
+        of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
         allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
         coalesce(not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, threads), 1) AS not_cpu
     FROM seen
@@ -81,7 +84,7 @@ judged AS (
             + of_slower(estimate, flushes_before, flushes_before + more) * greatest(net_us - faster_net_us, 0) AS most_us,
         coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false) AS is_part,
         coalesce(is_part AND more_us >= getvariable('flush_share') * slow_us, false) AS can_be,
-        coalesce(is_part AND is_cause(share, getvariable('flush_share')), false) AS is_it,
+        coalesce(matters AND (is_part OR share.by_time) AND is_cause(share, getvariable('flush_share')), false) AS is_it,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')
              ELSE most_us < getvariable('flush_share') * slow_us END AS flushes_ruled_out
     FROM shared
@@ -126,7 +129,10 @@ SELECT
         flushes_per_s: {slower: slower_rate, faster: faster_rate},
         us_per_op: {before: us_before, after: us_after},
         flush_us_per_op: more_us, flush_share: more_us / nullif(slow_us, 0),
-        share: told, busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
+        waited_us_per_op: {slower: slower_waited_us, faster: faster_waited_us},
+        -- Whether what each flush takes longer makes up half of the additional waiting for them.
+        is_longer: faster_waited_us * (flush_us / faster_us - 1) >= (slower_waited_us - faster_waited_us) / 2,
+        share: told, time_ruled_out: matters AND share.by_time AND flushes_ruled_out, busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched

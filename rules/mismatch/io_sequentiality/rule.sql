@@ -6,10 +6,11 @@
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the
 --        requests in order per second, for writes beyond noise: otherwise fewer others come between those of the
---        background, as with any slowdown. The additional CPU time accounts for cpu_share or more of the additional
---        time per operation. Not if its additional flushes or writes account for the rest of that time or more: a flush
---        with its average time in the slower one's runs (if no run has it, after 4 KiB on this device), and each of
---        both with request_cpu_us, since they take CPU of their own.
+--        background, as with any slowdown. The additional CPU time (if waits were watched, the time that clients
+--        compute or wait for a processor) accounts for cpu_share or more of the additional time per operation. Not if
+--        its additional flushes or writes account for the rest of that time or more: a flush with its average time in
+--        the slower one's runs (if no run has it, after 4 KiB on this device; if waits were watched, the time that
+--        clients waited for flushes), and each of both with request_cpu_us, since they take CPU of their own.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
 --        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
@@ -40,6 +41,10 @@ compared AS (
     SELECT dbms, device, workload, watched, blind, requests, t.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
+        computing.waited + coalesce(queueing.waited, 0) AS computed,
+        computing.waited_low + coalesce(queueing.waited_low, 0) AS computed_low,
+        computing.waited_high + coalesce(queueing.waited_high, 0) AS computed_high,
+        flushing.waited AS flushing_share,
         w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
         w.reference AS write_before,
         r.estimate AS read_share, r.low AS read_low, r.high AS read_high, r.q_value AS read_q,
@@ -65,6 +70,9 @@ compared AS (
     LEFT JOIN effects_on('read_sequential_share') r USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('cpu') computing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('runnable') queueing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('flush') flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
     LEFT JOIN asked USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
@@ -80,11 +88,12 @@ judged AS (
             AS by_writes,
         reads_ordered AND coalesce(read_rate_rise / read_rise > 0.5, true) AS by_reads,
         CASE
-            WHEN flushes_q <= getvariable('fdr') AND flushing_us >= (1 - getvariable('cpu_share')) * slow_us
-                THEN 'flushes'
+            WHEN computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share') THEN 'flushes'
+            WHEN computed IS NULL AND flushes_q <= getvariable('fdr')
+                AND flushing_us >= (1 - getvariable('cpu_share')) * slow_us THEN 'flushes'
             WHEN is_significant(writes, writes_q) AND writing_us >= (1 - getvariable('cpu_share')) * slow_us
                 THEN 'writes'
-            WHEN coalesce(cpu_us / nullif(slow_us, 0), 0) < getvariable('cpu_share') THEN 'time'
+            WHEN coalesce(computed_high, cpu_us / nullif(slow_us, 0), 0) < getvariable('cpu_share') THEN 'time'
         END AS explained_by,
         -- The side of a share's change that would matter is that of CPU, once that is known.
         coalesce(
@@ -99,7 +108,8 @@ judged AS (
 
 verdicts AS (
     SELECT *,
-        costs AND (by_writes OR by_reads) AND explained_by IS NULL AS is_mismatch,
+        costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
+        can_be AND coalesce(computed >= getvariable('cpu_share') AND computed_low > 0, true) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
@@ -108,6 +118,7 @@ verdicts AS (
             WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
+            WHEN can_be THEN 'noise_of_waits'
             WHEN costs AND (writes_ordered OR reads_ordered) THEN 'same_rate'
             WHEN costs THEN 'noise_of_order'
             WHEN is_significant(estimate, q_value) THEN 'noise_of_cpu'
@@ -128,6 +139,7 @@ SELECT
         cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
         random_sequential_ratio: random_sequential_ratio,
         cpu_us_per_op: cpu_us, us_per_op: slow_us,
+        computed: CASE WHEN computed IS NOT NULL THEN {low: computed_low, high: computed_high} END,
         explained_by: CASE WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by END,
         write_share: {
             before: as_share(write_before), after: as_share(write_before + write_share), q_value: write_q, counts: by_writes

@@ -16,9 +16,10 @@
 -- None: the intervals rule out that throughput changes, or that such writes change with it, by an amount that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the device has no profile, or no write unit was found (each reported once per case); no
---        interval, or too wide a one, for an effect; such writes do not become more frequent per second, so the
---        slowdown may be what changes them; no thread waits for them; CPU time is unknown, or may account for the
---        difference; a special value whose number of such writes would decide.
+--        interval, or too wide a one, for an effect or for the time that clients wait; without watched waits, such
+--        writes do not become more frequent per second, so the slowdown may be what changes them, no thread waits for
+--        them, or CPU time is unknown, or may account for the difference; a special value whose number of such writes
+--        would decide.
 -- Penalty: throughput of the better value / that of the worse, within what the share of such writes allows.
 -- Cannot see: whether the size is the cause: values that change the size of writes may change more. Experiments test
 --        that.
@@ -47,6 +48,7 @@ compared AS (
         value_us, reference_us, value_partly, reference_partly,
         r.slower_rate, r.faster_rate, r.margin,
         g.slower_rate AS slower_flushes, g.faster_rate AS faster_flushes, g.margin AS flushes_margin,
+        flushing.waited AS flushing_share,
         waits.waited + coalesce(flushing.waited, 0) AS waited,
         waits.waited_low + coalesce(flushing.waited_low, 0) AS waited_low,
         waits.waited_high + coalesce(flushing.waited_high, 0) AS waited_high,
@@ -110,10 +112,13 @@ shared AS (
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
+        -- What flushes take without the filling of units.
         coalesce(
-            flushes_q <= getvariable('fdr')
-                AND more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) > 1 - getvariable('fill_share'), false
+            CASE WHEN by_time IS NOT NULL THEN flushing_share * (1 - coalesce(fill_us / flush_us, 0))
+                WHEN flushes_q <= getvariable('fdr') THEN more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) END
+                > 1 - getvariable('fill_share'), false
         ) AS by_flushes,
+        coalesce(matters AND by_time['high'] < getvariable('fill_share'), false) AS time_ruled_out,
         coalesce(is_significant_share(share, share_q) AND sign(share) = -sign(estimate), false) AND NOT too_few
             AS against_share,
         coalesce(
@@ -152,7 +157,9 @@ verdicts AS (
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN number_q IS NULL THEN 'few_watched'
-            WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND (by_flushes OR too_few)) THEN NULL
+            WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND (by_flushes OR too_few)) OR time_ruled_out
+                THEN NULL
+            WHEN matters AND by_time IS NOT NULL AND (against_share OR with_number OR can_fill) THEN 'noise_of_waits'
             WHEN holds AND not_cpu IS NULL THEN 'no_cpu'
             WHEN holds THEN 'cpu'
             WHEN matters AND (against_share OR with_number) AND NOT more_per_second THEN 'same_rate'
@@ -163,7 +170,7 @@ verdicts AS (
             WHEN share_q IS NULL THEN 'few_writes'
             WHEN share_ruled_out AND number_ruled_out AND filling_ruled_out THEN NULL
             WHEN matters AND number_against AND direction IS NULL THEN 'no_direction'
-            WHEN matters AND number_against AND NOT more_per_second THEN 'same_rate'
+            WHEN matters AND number_against AND NOT more_per_second AND by_time IS NULL THEN 'same_rate'
             WHEN matters THEN 'noise_of_writes'
             ELSE 'noise'
         END AS obstacle
@@ -194,7 +201,7 @@ SELECT
             counts: by_filling
         },
         partly_per_s: {slower: slower_rate, faster: faster_rate},
-        share: cause_share, busy_share: busy, not_cpu: not_cpu,
+        share: cause_share, waited: by_time, time_ruled_out: time_ruled_out, busy_share: busy, not_cpu: not_cpu,
         fill_us: fill_us, fill_share: filling, slow_us: slow_us, most_us: most_us, too_few: matters AND too_few,
         by_flushes: matters AND by_flushes AND (against_share OR with_number OR can_fill),
         slower: of_slower(estimate, 'value', 'baseline'),

@@ -42,8 +42,9 @@ waited AS (
         CASE WHEN is_exact THEN one ELSE m.estimate END AS other,
         CASE WHEN is_exact THEN one_low ELSE m.low END AS other_low,
         CASE WHEN is_exact THEN one_high ELSE m.high END AS other_high
-    FROM effects_on('read_us_per_op') l
-    JOIN effects_on('read_busy_us_per_op') m USING (dbms, device, workload, knob, value)
+    FROM throughput
+    LEFT JOIN effects_on('read_us_per_op') l USING (dbms, device, workload, knob, value)
+    LEFT JOIN effects_on('read_busy_us_per_op') m USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('wait_read_us_per_op') w USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('wait_fault_us_per_op') f USING (dbms, device, workload, knob, value)
 ),

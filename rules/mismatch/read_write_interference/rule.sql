@@ -10,12 +10,13 @@
 --        throughput would gain min_effect or more if they were not. Where something is written all the time, reads
 --        surely take longer_than_alone times as long as those of the device's profile with as many in flight, or more:
 --        the profile was measured at another time, so a smaller difference proves nothing.
--- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained.
+-- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained, by
+--        the time that clients wait for reads if waits were watched.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; no requests of the default configuration are known by file; such files exist, there are not
 --        three runs of the default configuration with moments in which nothing was written, to compare with, and the
---        profile of the device does not prove it; the gain is more than clients can wait for reads, and without it
---        nothing that matters is left.
+--        profile of the device does not prove it; waits were not watched, and of the gain no more that matters is left
+--        than CPU time leaves clients to wait.
 -- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time
 --        leaves. An upper bound: it removes all additional waiting of reads, and moments with writes may differ in more
 --        than the writes. One row per case, without a knob.
@@ -62,7 +63,7 @@ used AS (
 
 -- The share of the clients' time in which they may wait: as watched, or what CPU time leaves.
 waiting AS (
-    SELECT dbms, device, workload,
+    SELECT dbms, device, workload, any_value(waiting) IS NOT NULL AS waits_watched,
         coalesce(
             any_value(waiting), 1 - median(cpu_s_per_op * throughput_ops) / greatest(coalesce(any_value(threads), 1), 1)
         ) AS waiting_share
@@ -77,16 +78,17 @@ cases_judged AS (
     SELECT v.dbms, v.device, v.workload, v.watched, u.* EXCLUDE (dbms, device, workload),
         i.* EXCLUDE (dbms, device, workload),
         quiet_files IS NOT NULL AND written_files IS NOT NULL AS shared,
-        waiting_share, least(gain, -ln(greatest(1 - waiting_share, 1e-9))) AS possible_gain,
+        waits_watched, waiting_share, least(gain, -ln(greatest(1 - waiting_share, 1e-9))) AS possible_gain,
         coalesce(compared_with = 'alone' AND low >= ln(getvariable('longer_than_alone')), false) AS much_longer,
         shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value))) AS are_slower,
+        are_slower AND exp(gain) - 1 >= getvariable('min_effect')
+            AND exp(possible_gain) - 1 < getvariable('min_effect') AS is_seldom_waited,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN reads IS NULL THEN 'no_files'
             WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
             WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
-            WHEN are_slower AND exp(gain) - 1 >= getvariable('min_effect')
-                AND exp(possible_gain) - 1 < getvariable('min_effect') THEN 'computing'
+            WHEN is_seldom_waited AND NOT waits_watched THEN 'computing'
         END AS obstacle
     FROM visibility v
     LEFT JOIN used u USING (dbms, device, workload)
@@ -96,7 +98,7 @@ cases_judged AS (
 
 SELECT
     dbms, device, workload,
-    verdict_of(obstacle, are_slower AND exp(gain) - 1 >= getvariable('min_effect')) AS verdict,
+    verdict_of(obstacle, are_slower AND exp(possible_gain) - 1 >= getvariable('min_effect')) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN exp(possible_gain) END AS penalty,
     {
         read_mostly: coalesce(quiet_files, []), share_of_reads: quiet_read_part, share_written: quiet_write_share,
@@ -105,7 +107,7 @@ SELECT
         slowdown: exp(estimate) - 1, slowdown_low: exp(low) - 1, slowdown_high: exp(high) - 1, q_value: q_value,
         gain: exp(possible_gain) - 1, gain_low: exp(least(gain_low, possible_gain)) - 1,
         gain_high: exp(least(gain_high, greatest(possible_gain, -ln(greatest(1 - waiting_share, 1e-9))))) - 1,
-        waiting_share: waiting_share, runs: runs,
+        waiting_share: waiting_share, waits_watched: waits_watched, is_seldom_waited: is_seldom_waited, runs: runs,
         compared_with: compared_with, obstacle: obstacle, watched: watched
     } AS evidence
 FROM cases_judged

@@ -26,7 +26,10 @@ def _run(args: argparse.Namespace) -> int:
         findings = judge_profile(profile, device)
     except UserError as error:
         raise UserError(f"{args.watched}: {error}") from error
-    for row in findings:
+    if args.json:
+        answers = [{key: row[key] for key in ("rule", "verdict", "sentence")} for row in findings]
+        print(json.dumps({"findings": answers}, indent=2))
+    for row in [] if args.json else findings:
         print(f"{row['rule']}: {row['verdict']}: {row['sentence']}")
     if has_other_unit(profile, device):
         unit = device["write_unit_bytes"]
@@ -52,5 +55,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         required=True,
         help="profile of the device (JSON), as `knobscope characterise` writes it",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a document instead of lines (docs/reference/schemas)"
     )
     parser.set_defaults(run=_run)

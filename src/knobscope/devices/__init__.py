@@ -1,16 +1,21 @@
 """Storage devices: what is behind a path, a private directory on it, emulation, and one user at a time."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from knobscope.devices.block import BlockDevice, find_block_device
-from knobscope.devices.emulation import bring_up, take_down
-from knobscope.devices.health import Health, read_health
-from knobscope.devices.lock import device_lock
-from knobscope.devices.mount_options import changed_mounts
-from knobscope.devices.power import PoweredDisk, keep_mounts_private, open_powered_disk
-from knobscope.devices.precondition import precondition
-from knobscope.devices.queue import SettingRefusedError, changed_queue
-from knobscope.devices.scattering import make_scattering_directory
-from knobscope.devices.scratch import OpenDevice, close_device, count_scratch_bytes, open_device, require_free
-from knobscope.devices.spec import load_device
+
+if TYPE_CHECKING:
+    from knobscope.devices.emulation import bring_up, take_down
+    from knobscope.devices.health import Health, read_health
+    from knobscope.devices.lock import device_lock
+    from knobscope.devices.mount_options import changed_mounts
+    from knobscope.devices.power import PoweredDisk, keep_mounts_private, open_powered_disk
+    from knobscope.devices.precondition import precondition
+    from knobscope.devices.queue import SettingRefusedError, changed_queue
+    from knobscope.devices.scattering import make_scattering_directory
+    from knobscope.devices.scratch import OpenDevice, close_device, count_scratch_bytes, open_device, require_free
+    from knobscope.devices.spec import load_device
 
 __all__ = [
     "BlockDevice",
@@ -35,3 +40,25 @@ __all__ = [
     "require_free",
     "take_down",
 ]
+
+#: Module -> what it has of these names. They are imported when they are first used: the models of specs take a quarter
+#: of a second, and who watches needs none.
+_HOMES = {
+    "emulation": ("bring_up", "take_down"),
+    "health": ("Health", "read_health"),
+    "lock": ("device_lock",),
+    "mount_options": ("changed_mounts",),
+    "power": ("PoweredDisk", "keep_mounts_private", "open_powered_disk"),
+    "precondition": ("precondition",),
+    "queue": ("SettingRefusedError", "changed_queue"),
+    "scattering": ("make_scattering_directory",),
+    "scratch": ("OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"),
+    "spec": ("load_device",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from knobscope.errors import UserError
+from knobscope.shipped import SHIPPED
 
 __all__ = ["call_helper", "find_sudo", "make_filesystem", "run_as_root", "set_queue", "unmount_fuse"]
 
@@ -23,7 +24,7 @@ _PACKAGES = {
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # never the caller's PATH: these may run as root
 _TIMEOUT_S = 120
 _HELPER = Path("/usr/local/lib/knobscope/device-helper")  # root's alone, unlike a checkout
-_HELPER_SOURCE = Path(__file__).resolve().parents[3] / "setup" / "device-helper.py"
+_HELPER_SOURCE = SHIPPED / "setup" / "device-helper.py"
 
 
 def run_as_root(program: Literal["losetup", "mount", "umount", "chown"], arguments: Sequence[str]) -> str:

@@ -5,14 +5,13 @@ import os
 from pathlib import Path
 
 from knobscope.errors import UserError
+from knobscope.shipped import SHIPPED
 from knobscope.specs.models.device_figures import PAGE, SEQUENTIAL, latencies_alone
 from knobscope.specs.models.device_model import Delay, DeviceModel
 from knobscope.specs.models.quantity import Quantity
 from knobscope.specs.models.transport import Transport, read_transport
 
 __all__ = ["answering_command", "early_arguments", "find_program", "model_arguments"]
-
-_CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def find_program(name: str = "devmodel") -> Path:
@@ -21,7 +20,7 @@ def find_program(name: str = "devmodel") -> Path:
     Raises UserError when it is not built.
     """
     named = os.environ.get("KNOBSCOPE_DEVMODEL")
-    program = (Path(named).absolute() if named else _CHECKOUT / "devmodel" / "build") / name
+    program = (Path(named).absolute() if named else SHIPPED / "devmodel" / "build") / name
     if not program.is_file():
         origin = " (from KNOBSCOPE_DEVMODEL)" if named else ""
         raise UserError(f"the program for modelled devices is not built: no {program}{origin}; run `make setup`")

@@ -14,10 +14,11 @@ from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
 from knobscope.figures.times import TimeBar, TimePart, draw_times
-from knobscope.figures.traffic import FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
+from knobscope.figures.traffic import OP_LOOKS, FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
 from knobscope.figures.tuning import TuningCurve, draw_tuning
 
 __all__ = [
+    "OP_LOOKS",
     "BendPoint",
     "Curve",
     "Effect",

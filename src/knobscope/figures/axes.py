@@ -1,9 +1,10 @@
 """Frames with axes: the part that all figures share."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.canvas import Canvas
+from knobscope.figures.canvas import Canvas, text_width
 from knobscope.figures.scales import Tick
 
 __all__ = ["Frame", "draw_legend", "draw_x_axis", "draw_y_axis"]
@@ -30,12 +31,20 @@ class Frame:
 
 
 def draw_x_axis(canvas: Canvas, frame: Frame, ticks: Sequence[Tick], label: str = "", *, grid: bool = False) -> None:
-    """Draw the axis below a frame; ticks come as (pixel, text)."""
+    """Draw the axis below a frame; ticks come as (pixel, text).
+
+    A text that would touch the one before it is left out, and none ends outside the picture.
+    """
     canvas.line((frame.left, frame.bottom), (frame.right, frame.bottom), "axis")
-    for position, text in ticks:
+    reached = -math.inf
+    for position, text in sorted(ticks):
         if grid:
             canvas.line((position, frame.top), (position, frame.bottom), "grid")
-        canvas.text(position, frame.bottom + 15, text, "tick", "middle")
+        half = text_width(text) / 2
+        middle = min(max(position, half), canvas.width - half)
+        if middle - half > reached:
+            canvas.text(middle, frame.bottom + 15, text, "tick", "middle")
+            reached = middle + half
     if label:
         canvas.text((frame.left + frame.right) / 2, frame.bottom + 31, label, "label", "middle")
 

@@ -11,7 +11,9 @@ from knobscope.text.formats import format_number, format_size
 
 __all__ = ["OP_LOOKS", "FileSizes", "PointGroup", "draw_file_sizes", "draw_queues", "draw_scatter"]
 
-OP_LOOKS = {"read": "line-a", "write": "line-b"}
+#: Operation -> its look in all pictures.
+OP_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "plain"}
+_DIRECTIONS = ("read", "write")
 _BAR = 15
 
 
@@ -26,12 +28,12 @@ class FileSizes:
 
 def draw_file_sizes(width: float, files: Sequence[FileSizes]) -> Canvas:
     """Draw a bar for the reads and one for the writes of each file, on one axis; what did not occur has no bar."""
-    shown = [(file, [op for op in OP_LOOKS if file.sizes.get(op)]) for file in files]
+    shown = [(file, [op for op in _DIRECTIONS if file.sizes.get(op)]) for file in files]
     row_heights = [_BAR * max(len(ops), 1) + 14 for _, ops in shown]
-    labels = min(0.36 * width, max(text_width(file.name) for file in files) + 16)
+    labels = min(0.36 * width, max(text_width(text) for file in files for text in (file.name, file.note)) + 16)
     canvas = Canvas(width, 26 + sum(row_heights) + 22)
     frame = Frame(labels, 26, width - 74, 26 + sum(row_heights))
-    draw_legend(canvas, 0, 12, [(f"bar {look}", f"{op}s") for op, look in OP_LOOKS.items()])
+    draw_legend(canvas, 0, 12, [(f"bar {OP_LOOKS[op]}", f"{op}s") for op in _DIRECTIONS])
     highest = max((size for file in files for size in file.sizes.values()), default=1.0)
     scale = Scale(0, max(highest, 1.0), frame.left, frame.right)
     ticks = [(scale(tick), format_size(tick)) for tick in _size_ticks(scale.high, int(frame.width / 90))]

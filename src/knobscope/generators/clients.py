@@ -34,7 +34,7 @@ def find_clients() -> Path:
         origin = " (from KNOBSCOPE_CLIENTS)" if "KNOBSCOPE_CLIENTS" in os.environ else ""
         raise UserError(
             f"the load clients are not built: {directory}{origin} should hold {_JAR} and lib/; "
-            "run `make setup` in the checkout"
+            "run `make setup` in the checkout, or let KNOBSCOPE_CLIENTS name clients/target of a checkout"
         )
     return directory
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import Self
 
-from knobscope.generators.events import Supervise
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
@@ -21,7 +20,7 @@ from knobscope.generators.results import LoadResult
 from knobscope.generators.ycsb import Connected
 from knobscope.processes import MOST_BYTES, hand_over
 from knobscope.servers import Configuration, Instance, fill_program
-from knobscope.specs import Generator, Moment, Value, Workload
+from knobscope.specs import Generator, Moment, Value, Workload, find_paths
 
 _STOP_S = 5
 _TAIL_LINES = 30
@@ -46,6 +45,11 @@ class GeneratorCall:
     def out(self) -> Path:
         """Private directory of the generator."""
         return self.instance.runtime / "generator"
+
+    @property
+    def paths(self) -> SimpleNamespace:
+        """What the placeholders {path.NAME} of the generator stand for."""
+        return find_paths(self.generator.paths)
 
     def fill(self, command: Sequence[str], moment: Moment, *, seconds: float = 1, requests: int = 1) -> list[str]:
         """Return a command of the spec ready to run."""
@@ -77,6 +81,7 @@ class GeneratorCall:
         parameters = {**self.generator.parameters, **self.workload.parameters}
         return {
             **self.instance.placeholders,
+            "path": self.paths,
             "out": self.out,
             "records": self.workload.records,
             "threads": self.workload.threads,
@@ -116,7 +121,7 @@ class CommandRun:
         measure_s: float,
         interval_ms: int,
         ask: Callable[[], Mapping[str, str]],
-        supervise: Supervise | None = None,
+        supervise: "Callable[..., subprocess.Popen[bytes]] | None" = None,
     ) -> None:
         self._call, self._supervise, self._ask = call, supervise or call.instance.start, ask
         self._warmup_s, self._measure_s, self._interval_s = warmup_s, measure_s, interval_ms / 1000
@@ -210,13 +215,20 @@ class CommandRun:
 class _Process:
     """A command whose lines are kept, each with the time at which it came."""
 
-    def __init__(self, command: list[str], call: GeneratorCall, supervise: Supervise) -> None:
+    def __init__(
+        self, command: list[str], call: GeneratorCall, supervise: "Callable[..., subprocess.Popen[bytes]]"
+    ) -> None:
         self._name, self._call = Path(command[0]).name, call
         self._begin = time.monotonic()
         self._lines: list[tuple[float, str]] = []
         self._bytes = 0
         self._process = supervise(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=call.out, env=call.instance.environment
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=call.out,
+            env=call.instance.environment,
+            reach=[Path(path) for path in vars(call.paths).values()],
         )
         self._listener = threading.Thread(target=self._listen, name="generator-output", daemon=True)
         self._listener.start()

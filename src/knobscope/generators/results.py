@@ -43,7 +43,8 @@ class LoadResult:
     transaction. `intervals` holds a dict for each interval and operation in order of time: t_s (its end, 0 is the end
     of the warm-up), op, ops (successful ones), failed, mean_us, p50_us, p95_us, p99_us, max_us. `checks` says what the
     data was checked for after the run: name, holds, detail. `checks_of_output` are what the generator states twice,
-    `in_flight` is the number of requests that can be outstanding at most.
+    `in_flight` is the number of requests that can be outstanding at most,
+    `interval_s` the length of the intervals where the generator chooses it.
     """
 
     window_s: float
@@ -53,6 +54,7 @@ class LoadResult:
     first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
     checks_of_output: Sequence[Check] = field(default=())
     in_flight: int | None = None
+    interval_s: float | None = None
 
 
 def parse_result(

@@ -1,7 +1,9 @@
 """`knobscope validate` and `knobscope schema`: checks specs, and writes what is generated from their models."""
 
 import argparse
+import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from knobscope.errors import UserError
@@ -13,6 +15,7 @@ from knobscope.specs.library import find_specs, load_study, validate_files
 from knobscope.specs.models.device import Device
 from knobscope.specs.models.rule import SHIPPED_RULES, read_rule, shipped_rules
 from knobscope.specs.reading.arguments import find_study
+from knobscope.specs.reading.source import SpecErrors, SpecProblem
 from knobscope.specs.shelf import read_spec
 
 __all__ = ["add_parser"]
@@ -26,13 +29,34 @@ def _validate(args: argparse.Namespace) -> int:
     files = find_specs(wanted)
     if not files:
         raise UserError(f"no spec in {', '.join(map(str, wanted))}; expected files NAME.yaml")
+    if args.json:
+        return _print_validation(files, args.root, runnable=args.runnable)
     validate_files(files, args.root, runnable=args.runnable)
-    for file in files:
-        if file.absolute().parent.name == "devices":
-            for text in describe_limits(read_spec(file, Device, None)[1]):
-                print(f"note: {text}", file=sys.stderr)
+    for note in _notes_on(files):
+        print(f"note: {note}", file=sys.stderr)
     print(f"{len(files)} spec{'s' if len(files) != 1 else ''} checked, no problem found")
     return 0
+
+
+def _notes_on(files: Iterable[Path]) -> list[str]:
+    """Return what modelled devices among valid specs cannot reach here."""
+    devices = [read_spec(file, Device, None)[1] for file in files if file.absolute().parent.name == "devices"]
+    return [text for device in devices for text in describe_limits(device)]
+
+
+def _print_validation(files: list[Path], root: Path, *, runnable: bool) -> int:
+    """Print files, problems and notes as JSON; returns the exit code."""
+    problems: list[SpecProblem] = []
+    try:
+        validate_files(files, root, runnable=runnable)
+    except SpecErrors as error:
+        problems = error.problems
+    shown = [
+        {key: getattr(problem, key) for key in ("file", "line", "key", "found", "expected")} for problem in problems
+    ]
+    document = {"files": list(map(str, files)), "problems": shown, "notes": [] if problems else _notes_on(files)}
+    print(json.dumps(document, indent=2))
+    return 2 if problems else 0
 
 
 def _schema(args: argparse.Namespace) -> int:
@@ -66,6 +90,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--runnable",
         action="store_true",
         help="also check that programs are installed and device directories can be written here",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a document instead of lines (docs/reference/schemas)"
     )
     parser.set_defaults(run=_validate)
 

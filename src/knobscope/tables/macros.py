@@ -146,11 +146,12 @@ TABLE_MACROS: dict[str, str] = {
         FROM effects_on('throughput_ops') t
         JOIN effects_on(counted) c USING (dbms, device, workload, knob, value)
     """,
-    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval;
-    # no row where nobody watched waits.
+    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval,
+    # and the time per operation with each setting; no row where nobody watched waits.
     "waited_for(reason)": """
         SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
-            least(scale * w.low, scale * w.high) AS waited_low, greatest(scale * w.low, scale * w.high) AS waited_high
+            least(scale * w.low, scale * w.high) AS waited_low, greatest(scale * w.low, scale * w.high) AS waited_high,
+            number_after(w.reference, w.estimate) AS value_waited_us, w.reference AS reference_waited_us
         FROM (
             SELECT t.*, -sign(estimate) * reference
                 / nullif(1e6 * greatest(threads, 1) * abs(exp(-estimate) - 1), 0) AS scale

@@ -18,9 +18,10 @@ class WaitRow(RunColumns, total=False):
     reason: Annotated[
         Text,
         "`cpu`; `runnable` (woken, no processor free); `preempted`; `flush`; `write` (write-back, throttled or direct "
-        "writes); `read`; `fault` (page fault on a mapped file); `lock` (of the program or of the kernel, where nobody "
-        "could be followed); `journal` (of the file system); `network` (the client, or a peer, has not asked); `timer` "
-        "(it sleeps); `async` (io_uring, libaio); `other`; `unknown` (time of which nothing is known).",
+        "writes); `read`; `fault` (page fault on a mapped file); `swap` (page fault on memory that was swapped out); "
+        "`lock` (of the program or of the kernel, where nobody could be followed); `journal` (of the file system); "
+        "`network` (the client, or a peer, has not asked); `timer` (it sleeps); `async` (io_uring, libaio); `other`; "
+        "`unknown` (time of which nothing is known).",
     ]
     threads: Annotated[Count, "Threads of the class."]
     waits: Annotated[Count, "Waits that had a part of this kind."]

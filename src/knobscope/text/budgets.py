@@ -31,6 +31,7 @@ REASONS = {
     "journal": "file-system journal",
     "read": "read",
     "fault": "page fault",
+    "swap": "swap",
     "async": "asynchronous I/O",
     "lock": "lock",
     "cpu": "CPU",

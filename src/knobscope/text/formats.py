@@ -9,8 +9,10 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from knobscope.specs import Dbms
+if TYPE_CHECKING:
+    from knobscope.specs import Dbms
 
 __all__ = [
     "LEAST_REQUESTS",
@@ -189,7 +191,7 @@ def describe_move(before: str, after: str) -> str:
     return f"stays at {after}" if before == after else f"goes from {before} to {after}"
 
 
-def describe_setting(dbms: Dbms | None, knob: str, reference: str | None, value: str | None, step: int | None) -> str:
+def describe_setting(dbms: "Dbms | None", knob: str, reference: str | None, value: str | None, step: int | None) -> str:
     """Say what is done to a knob: Raising page_size from 4 KiB to 16 KiB; `step` says which way, None that none is."""
     is_number = value is not None and _number(value) is not None
     verb = "Changing" if step is None or not is_number else "Raising" if step > 0 else "Lowering"
@@ -197,7 +199,7 @@ def describe_setting(dbms: Dbms | None, knob: str, reference: str | None, value:
     return f"{verb} {knob}{start} to {format_value(dbms, knob, value)}"
 
 
-def describe_beside(dbms: Dbms | None, settings: Mapping[str, str] | None) -> str:
+def describe_beside(dbms: "Dbms | None", settings: Mapping[str, str] | None) -> str:
     """Say what other knobs are set to where a value was measured, to follow its name: ` with appendonly = yes`.
 
     Nothing where that is the default configuration.
@@ -206,7 +208,7 @@ def describe_beside(dbms: Dbms | None, settings: Mapping[str, str] | None) -> st
     return f" with {join_words(phrases)}" if phrases else ""
 
 
-def format_value(dbms: Dbms | None, knob: str | None, value: str | None) -> str:
+def format_value(dbms: "Dbms | None", knob: str | None, value: str | None) -> str:
     """Return a knob's value with its unit: 64 KiB, 200 ms, 16 MiB for 2048 units of 8kB."""
     spec = dbms.knobs.get(knob or "") if dbms else None
     if value is None or dbms is None or spec is None:

@@ -16,9 +16,10 @@ from typing import get_args
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.errors import UserError
 from knobscope.storage import write_json
+from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
-from knobscope.watch.opening import open_watch
+from knobscope.watch.opening import LIGHT_HELP, open_watch
 from knobscope.watch.text import format_profile
 
 __all__ = ["add_parser"]
@@ -34,8 +35,11 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"watch: there is no program {command[0]!r} to run")
     block = _find_device(args.device or ".")
     scope: Scope = args.scope or ("device" if args.device else "process")
+    if args.light and (args.trace or args.scope == "process"):
+        other = "--trace" if args.trace else "--scope process"
+        raise UserError(f"watch: found {other} with --light, which has only sums of the whole device; drop one of them")
     spool = args.trace.parent if args.trace else None
-    choice = {"probes": args.probes, "files": args.files, "calls": args.calls, "trace": spool}
+    choice = {"probes": args.probes, "files": args.files, "calls": args.calls, "trace": spool, "light": args.light}
     with open_watch(block, args.unit, scope, **choice) as watch:
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
@@ -48,7 +52,8 @@ def _run(args: argparse.Namespace) -> int:
     profile["files"] = name_files(profile, trees)
     profile.pop("addresses", None)  # they are in `files` now
     where = {"device": f"{block.major}:{block.minor}", "name": block.name, "unit": args.unit}
-    print(f"\n{' '.join(command)}\non {block.name}, {format_profile(profile)}", end="", file=sys.stderr)
+    head = f"\n{conclude(profile)}\n\n{' '.join(command)}\non {block.name}"
+    print(f"{head}, {format_profile(profile)}", end="", file=sys.stderr)
     if args.json:
         write_json(args.json, {"command": command, **where, **profile})
     return code
@@ -178,6 +183,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="DIR",
         help="also write every request into this directory, as parquet, for `knobscope trace`; best on another device",
     )
+    parser.add_argument("--light", action="store_true", help=LIGHT_HELP)
     parser.add_argument("--no-sync", action="store_true", help="take the profile at once when the command has ended")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND ...", help="the command to run")
     parser.set_defaults(run=_run)

@@ -46,7 +46,7 @@ class WatchFailedError(UserError):
 class Watch(ABC):
     """Watches one device through any number of runs: follow, begin, end, and again."""
 
-    #: bpf | procfs
+    #: bpf | light | procfs
     monitor: str
     #: Why procfs had to replace BPF; None when it did not.
     reason: str | None = None

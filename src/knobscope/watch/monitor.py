@@ -15,7 +15,8 @@ from typing import Any, TypedDict
 
 from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
-from knobscope.tables import check_document
+from knobscope.shipped import SHIPPED
+from knobscope.tables import IoProfileRow, check_document, empty_row
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, Place, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.processors import ProcessorMeter
@@ -24,7 +25,7 @@ from knobscope.watch.recording import Announced, Recording
 
 __all__ = ["MonitorUnavailableError", "MonitorWatch"]
 
-_PROBES = Path(__file__).parents[3] / "probes"
+_PROBES = SHIPPED / "probes"
 _INSTALLED = Path("/usr/local/lib/knobscope/probes")  # root's alone: what sudo may run for others
 _PYTHON = "/usr/bin/python3"  # the system's: bcc comes with the distribution, not from a package index
 _READY_TIMEOUT_S = 300.0  # compiling takes a second here, a minute and more on an emulated processor
@@ -47,9 +48,10 @@ class MonitorUnavailableError(Exception):
 
 
 class MonitorWatch(Watch):
-    """Counts block requests in the kernel; one privileged process serves all runs and ends with this one."""
+    """Counts block requests in the kernel; one privileged process serves all runs and ends with this one.
 
-    monitor = "bpf"
+    With `is_light` it counts completions of the whole device alone.
+    """
 
     def __init__(
         self,
@@ -60,7 +62,10 @@ class MonitorWatch(Watch):
         files: FileScope = "all",
         calls: Sequence[str] = (),
         trace: Path | None = None,
+        *,
+        is_light: bool = False,
     ) -> None:
+        self.monitor = "light" if is_light else "bpf"
         self._recording = Recording(trace) if trace else None
         self._files: list[CountedFile] = []
         self._processors = ProcessorMeter()
@@ -68,7 +73,7 @@ class MonitorWatch(Watch):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
         options += [*(f"--with={probe}" for probe in probes), f"--files={files}", *(f"--call={call}" for call in calls)]
-        options += ["--trace"] if trace else []
+        options += ["--trace"] if trace else ["--light"] if is_light else []
         self._process = _start([_PYTHON, "-I", str(_find_program()), *options], self._errors)
         self._reader = threading.Thread(target=self._read, name="monitor", daemon=True)
         self._reader.start()
@@ -112,7 +117,10 @@ class MonitorWatch(Watch):
         del answer["event"]
         profile = check_document(Profile, answer, _EXPECTED)
         self._files = profile["files"]
-        profile |= {"machine_cpu_share": machine_cpu_share, "limits": self.limits}
+        if profile["monitor"] == "light":
+            profile["io_profile"] = [{**empty_row(IoProfileRow), **row} for row in profile["io_profile"]]
+        limits = [*self.limits, *profile.get("limits", ())]
+        profile |= {"machine_cpu_share": machine_cpu_share, "limits": limits}
         return profile
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:

@@ -109,11 +109,11 @@ class LatencyRow(TypedDict, total=False):
 class Profile(MonitorFacts):
     """What `Watch.end` returns, and `knobscope trace` for a trace; numbers that this monitor cannot know are None.
 
-    With procfs all tables but `io_profile` are empty.
+    With procfs all tables but `io_profile` are empty, in light mode those that need more than completions.
     """
 
     duration_s: float
-    monitor: Literal["bpf", "procfs", "trace"]
+    monitor: Literal["bpf", "light", "procfs", "trace"]
     scope: Literal["device", "process"]
     cpu_s: float | None
     requeues: int | None
@@ -154,6 +154,7 @@ class Profile(MonitorFacts):
     trace: NotRequired[str]
     format: NotRequired[str]
     unit: NotRequired[int]
+    life: NotRequired[str]  # what latency and depth are of
     interval_s: NotRequired[float]
     truncated_lines: NotRequired[int]
     out_of_order: NotRequired[int]

@@ -30,7 +30,8 @@ _LEAST_ERROR = 0.0005  # smaller ones would be shown as 0
 _LOSSES = {
     "lost_events": "requests found no room in a table of the kernel side",
     "missed_events": "events, of any device, found the kernel side busy with another on the same processor",
-    "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again",
+    "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again; in light mode "
+    "they are not counted",
     "moved_processes": "times a followed process left its control group: its I/O counts, its CPU time since does not",
     "starts_without_completion": "requests were issued and not seen to end",
     "completions_without_start": "requests ended whose begin was not seen",
@@ -54,6 +55,10 @@ def format_profile(profile: Profile) -> str:
         blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
     elif profile["monitor"] == "procfs":
         blocks = [_format_run(profile), _format_operations(rows, profile)]
+    elif profile["monitor"] == "light":
+        counted = [_OF_DEVICE + "\n" + _format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
+        depth = f"device: mean depth {format_decimals(profile['mean_depth'], 2)} over the whole time, by Little's law"
+        blocks = [_format_run(profile), *counted, *calls, depth, format_losses(profile)]
     else:
         counted = [_format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         counted += [_format_files(profile["files"]), *calls]

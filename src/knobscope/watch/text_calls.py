@@ -6,7 +6,6 @@ from typing import Any
 from knobscope.text.formats import UNKNOWN, format_count, format_decimals, format_share
 from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
-from knobscope.watch.text_waits import format_waits
 
 __all__ = ["format_calls"]
 
@@ -24,9 +23,11 @@ def format_calls(profile: Profile) -> list[str]:
         _format_faults(profile.get("faults", [])),
         _format_losses(profile.get("lost_syscalls", {})),
         _format_losses(profile.get("lost_faults", {})),
-        *format_waits(profile),
-        _format_losses(profile.get("lost_waits", {})),
     ]
+    if "waits" in profile:
+        from knobscope.watch.text_waits import format_waits
+
+        blocks += [*format_waits(profile), _format_losses(profile.get("lost_waits", {}))]
     return [block for block in blocks if block]
 
 

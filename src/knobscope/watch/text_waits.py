@@ -23,9 +23,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def format_waits(profile: Profile) -> list[str]:
-    """Return blocks on classes of threads, files and stacks; none where waits were not watched."""
-    if "waits" not in profile:
-        return []
+    """Return blocks on classes of threads, files and stacks."""
     classes = format_classes(*sum_waits(profile, {}))
     return [classes, _format_files(profile.get("wait_files", [])), _format_stacks(profile.get("wait_stacks", []))]
 

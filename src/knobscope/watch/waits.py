@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from knobscope.specs.models.thread_classes import class_of_thread
 from knobscope.tables import RunRow
 from knobscope.tables.waits import WaitChainRow, WaitRow
 from knobscope.watch.profile import CountedThread, Profile
@@ -59,6 +58,8 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
 
 
 def _class_of(thread: CountedThread, patterns: Mapping[str, str]) -> str:
+    from knobscope.specs.models.thread_classes import class_of_thread
+
     own = patterns if thread["is_followed"] else {}
     serves = thread["is_followed"] and thread["served"] > 0
     return class_of_thread(own, thread["name"], thread["title"], serves=serves)

@@ -76,6 +76,16 @@ def test_without_bpf_the_sums_of_the_kernel_answer(postgresql: Started, device: 
     assert "/proc/diskstats" in text
 
 
+def test_light_mode_finds_the_same_fault(postgresql: Started, device: Loop, tmp_path: Path) -> None:
+    found, text, added = diagnose(postgresql, device, tmp_path, "--light")
+    rows = {row["op"]: row for row in found["io_profile"]}
+    assert found["monitor"] == "light"
+    assert added[15] <= rows["flush"]["requests"] <= added[15] + 60
+    assert "Light mode" in text
+    assert "owners, files" in text
+    assert found["budget"], "waits are watched, too"
+
+
 @pytest.mark.parametrize("trial", [0, *(pytest.param(trial, marks=pytest.mark.long) for trial in range(1, 20))])
 def test_nothing_is_left_after_kill(postgresql: Started, trial: int) -> None:
     """Killed with -9 at a random moment: alone, with its monitor, or with the warden, too."""

@@ -46,6 +46,26 @@ def test_the_text_says_what_differs(two: tuple[Path, Path], capsys: pytest.Captu
     assert all(len(line) <= 120 for line in text.splitlines())
 
 
+def test_what_an_operation_waits_for_is_shown_of_both(
+    make_database: Make, changed: Changed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = [(("flush", us), ("cpu", 50.0), ("network", 500.0)) for us in (1450.0, 20.0)]
+    a, b = (make_database(seed=number, waits=of_study) for number, of_study in enumerate(waits))
+    page, document = tmp_path / "page.html", tmp_path / "compared.json"
+    assert main(["compare", str(a), str(b), "--out", str(page), "--json", str(document)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    said = r"in A, of 1\.\d ms: 1\.\d ms flush, \d\d µs CPU; in B, of \d\d µs: \d\d µs CPU, \d\d µs flush"
+    assert re.search(rf"Time of an operation in the server: {said}\. In B an operation takes 1\.4 ms less", text)
+    assert "Time of an operation in the server" in page.read_text()
+    (case,) = json.loads(document.read_text())["cases"]
+    micros = {letter: {part["reason"]: part["micros"] for part in case["budgets"][letter]} for letter in "ab"}
+    assert micros["a"]["flush"] == pytest.approx(1450, rel=0.05)
+    assert micros["b"]["cpu"] == pytest.approx(50, rel=0.05)
+    unwatched = changed(b, "DELETE FROM waits")
+    assert main(["compare", str(a), str(unwatched)]) == 0
+    assert "Time of an operation in the server" not in capsys.readouterr().out
+
+
 def test_studies_are_found_by_folder_file_name_and_spec(
     two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,7 +108,7 @@ def test_the_page_is_whole_and_loads_nothing(
     assert f"wrote {out} and {out.with_suffix('.csv')}" in capsys.readouterr().err
     source = out.read_text()
     root = ElementTree.fromstring(source.split("<!DOCTYPE html>", 1)[1])  # noqa: S314 - we wrote it
-    assert not re.search(r"(src|href)=\"(?!#)", source) and "url(" not in source and "<script" not in source
+    assert not re.search(r"(src|href)=\"(?!#)", source) and "url(" not in source and "<script " not in source
     words = " ".join("".join(root.itertext()).replace("\u00a0", " ").split())
     assert "Of 9 effects on throughput that both studies measured, 1 differs clearly" in words
     assert f"sim: {two[0]} and {two[1]}" in words  # both studies have one name, so their databases tell them apart

@@ -27,7 +27,7 @@ def test_equal_set_ups_have_no_difference(make_database: Make, compare: Compare)
     assert comparison.setup.differences == []
     assert {"knobscope version", "DBMS", "device", "workload", "workload's records"} <= set(comparison.setup.equal)
     assert comparison.setup.unknown == []
-    assert summarise(comparison)[0] == "Nothing that the databases record of the set-ups differs."
+    assert summarise(comparison)[-1] == "Nothing that the databases record of the set-ups differs."
     assert comparison.cases[0].workloads.comparable is True
 
 
@@ -53,7 +53,7 @@ def test_only_what_differs_is_listed(make_database: Make, compare: Compare, chan
     assert "memory" in comparison.setup.equal
     assert "random 4 KiB reads, at best (fio)" in comparison.setup.equal  # 5 % is within what counts as equal
     assert "4 values of the default configuration" in equal_sentence(comparison).replace("\u00a0", " ")
-    assert summarise(comparison)[0].startswith("The set-ups of A and B differ in kernel, DBMS version")
+    assert summarise(comparison)[-1].startswith("The set-ups of A and B differ in kernel, DBMS version")
 
 
 def test_a_device_that_measures_otherwise_is_a_warning(make_database: Make, compare: Compare, changed: Changed) -> None:
@@ -97,7 +97,7 @@ def test_the_speed_of_the_default_configuration_has_an_interval_of_blocks(
     assert throughput.low < math.log(2) < throughput.high
     assert 0.1 < throughput.high - throughput.low < 0.6  # blocks differ by 10 %, runs by 2 %
     assert latency.estimate == pytest.approx(-(throughput.estimate or 0), abs=0.05)
-    assert "B is" in summarise(comparison)[1] and "faster" in summarise(comparison)[1]
+    assert "B is" in summarise(comparison)[0] and "faster" in summarise(comparison)[0]
 
 
 def test_one_block_has_no_interval(make_database: Make, compare: Compare, changed: Changed) -> None:
@@ -144,7 +144,7 @@ def test_other_workloads_are_compared_in_effects_only(
     throughput, latency = comparison.cases[0].levels
     assert throughput.estimate is None and latency.estimate is None
     assert reason in throughput.reason
-    assert "throughput is not compared" in summarise(comparison)[1]
+    assert "throughput is not compared" in summarise(comparison)[0]
     assert "Effects of knobs are ratios within each study" in sentences(comparison)
     assert sum(one.verdict == "no_difference" for one in comparison.effects) == 18
 

@@ -1,5 +1,6 @@
 """The exported files are read by the tuners themselves; what they draw is a configuration that the DBMS could run."""
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import ConfigSpace
 import optuna
 import pytest
 
+from knobscope.cli import main
 from knobscope.commands.export import to_mlos, to_optuna, to_smac
 from knobscope.specs import StudySpecs, load_study
 from knobscope.stages.plan.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
@@ -197,3 +199,51 @@ def test_mlos_accepts_the_file_by_schema_and_as_tunables(make: Make) -> None:
 def test_constraints_of_mlos_stand_in_meta(make: Make) -> None:
     params = to_mlos(make())["postgresql"]["params"]
     assert params["max_wal_size"]["meta"]["requires"] == "max_wal_size >= min_wal_size"
+
+
+def test_all_formats_hold_the_same_space_by_value(make: Make, tmp_path: Path) -> None:
+    """Bounds, scales, values, special values and defaults, as the tools themselves read them."""
+    from mlos_bench.tunables.tunable_groups import TunableGroups
+
+    space = make()
+    smac = ConfigSpace.ConfigurationSpace.from_json(write(tmp_path, to_smac(space)))
+    exported = json.loads(json.dumps(to_optuna(space)))
+    texts = exported["distributions"]
+    groups = TunableGroups(json.loads(json.dumps(to_mlos(space))))
+    assert sorted(smac) == sorted(texts)
+    for parameter in space.parameters:
+        mlos, _ = groups.get_tunable(parameter.name)
+        drawn = optuna.distributions.json_to_distribution(texts[parameter.name])
+        read = smac[parameter.name]
+        if parameter.is_number:
+            is_log = parameter.knob.scale == "log"
+            expected = (*parameter.bounds, is_log)
+            assert (read.lower, read.upper, read.log) == (drawn.low, drawn.high, drawn.log) == expected
+            assert (*mlos.range, mlos.is_log) == expected
+            assert mlos.special == exported["special"].get(parameter.name, []) == list(parameter.special)
+            assert mlos.default == exported["default"][parameter.name] == parameter.default
+        else:
+            assert tuple(read.choices) == tuple(drawn.choices) == parameter.choices
+            assert list(mlos.categories) == [space.dbms.write(parameter.name, value) for value in parameter.choices]
+            assert read.default_value == exported["default"][parameter.name] == parameter.default
+
+
+def test_a_study_of_optuna_on_an_exported_space_comes_back_as_knobs(make: Make, tmp_path: Path) -> None:
+    space = make(4)
+    texts = to_optuna(space)["distributions"]
+    distributions = {name: optuna.distributions.json_to_distribution(text) for name, text in texts.items()}
+    storage = tmp_path / "tuned.db"
+    sampler = optuna.samplers.RandomSampler(seed=1)
+    study = optuna.create_study(storage=f"sqlite:///{storage}", sampler=sampler, direction="maximize")
+    drawn = []
+    for number in range(6):
+        trial = study.ask(distributions)
+        drawn.append(decode(dict(trial.params)))
+        study.tell(trial, 100.0 + number)
+    assert main(["import", "--from", "optuna", str(storage), "--out", str(tmp_path / "trials.csv")]) == 0
+    with (tmp_path / "trials.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [{name: row[name] for name in names(space)} for row in rows] == [
+        {name: str(configuration[name]) for name in names(space)} for configuration in drawn
+    ]
+    assert [row["value"] for row in rows] == [str(100.0 + number) for number in range(6)]

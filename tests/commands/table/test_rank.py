@@ -121,9 +121,10 @@ def test_the_table_is_sorted_by_its_first_figure(tmp_path: Path, capsys: pytest.
     known_grid().iloc[::3].to_csv(table, index=False)
     assert main(["rank", str(table), "--response", "y", "--log"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "What matters for ln(y), by extra_trees on 144 rows."
-    assert lines[2].split() == ["rank", "90", "%", "interval", "knob", "score", "[%]", "R2", "lost", "above", "noise"]
-    rows = [line.split() for line in lines[3:9]]
+    assert lines[0] == "page matters most for ln(y); 3 of 6 knobs are above noise."
+    assert lines[2] == "What matters for ln(y), by extra_trees on 144 rows."
+    assert lines[4].split() == ["rank", "90", "%", "interval", "knob", "score", "[%]", "R2", "lost", "above", "noise"]
+    rows = [line.split() for line in lines[5:11]]
     scores = [float(row[5]) for row in rows]
     assert (
         rows[0][4] == "page" and scores == sorted(scores, reverse=True) and sum(scores) == pytest.approx(100, abs=0.5)

@@ -94,8 +94,9 @@ def test_the_curve_is_a_table_with_header(tmp_path: Path, capsys: pytest.Capture
     path = save(pd.DataFrame({"depth": [1, 2, 4, 8, 16, 32, 64], "y": [1, 2, 4, 7, 5, 3, 1]}), tmp_path)
     run(path, tmp_path, "--response", "y", "--factor", "depth", "--axis", "log")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "y by depth (log axis); noise unknown: no replicates"
-    assert [line.split() for line in lines[2:5]] == [["depth", "mean", "y"], ["1", "1"], ["2", "2"]]
+    assert lines[0] == "y over depth has a turning point at 8."
+    assert lines[2] == "y by depth (log axis); noise unknown: no replicates"
+    assert [line.split() for line in lines[4:7]] == [["depth", "mean", "y"], ["1", "1"], ["2", "2"]]
     assert lines[-1].startswith("turning at depth = 8 (turn ratio |slope above / slope below - 1|: ")
 
 

@@ -1,6 +1,7 @@
 """Formats of traces, and what is wrong with a file."""
 
 import gzip
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -151,6 +152,16 @@ def test_wrong_input_is_located(write_text: Any, capsys: pytest.CaptureFixture[s
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("most", "least"), [("W", "R"), ("R", "W")])
+def test_operations_have_their_colours_however_many_there_are(
+    write_csv: Any, tmp_path: Path, most: str, least: str
+) -> None:
+    path = write_csv([{"lba": 8 * number, "op": least if number == 3 else most} for number in range(9)])
+    assert main(["trace", str(path), "--plot", str(tmp_path / "plot.svg"), "--colour", "op"]) == 0
+    drawn = re.findall(r'class="bar (line-.)"[^>]*/><text[^>]*>(\w+)<', (tmp_path / "plot.svg").read_text())
+    assert set(drawn) == {("line-a", "read"), ("line-b", "write")}
 
 
 def test_plot_is_an_svg_with_every_group(write_csv: Any, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from generated_studies import Study, Truth
 
+from knobscope.cli import main
 from knobscope.stages.detect.command import add_parser
 from knobscope.tables import TABLES
 from knobscope.tables.columns import COLUMNS
@@ -41,3 +42,20 @@ def test_the_command_writes_database_and_findings(
     said = capsys.readouterr().err
     assert "tier: simdb: Raising buffer from 8 to 32 on hdd with ycsb-a" in said
     assert "io_parallelism: 0 mismatch, 2 none, 0 insufficient" in said
+
+
+@pytest.mark.slow
+def test_the_results_of_a_study_need_not_be_listed(
+    make_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make_study(devices=("nvme",), truth={("nvme", "buffer", "32"): Truth(throughput=-0.4)})
+    root, files = study.database.parent, study.files
+    results = tmp_path / "results/sim/simdb/nvme/ycsb-a"
+    for kind, paths in {"runs": files.runs, "plan": files.plans, "../../../devices": files.devices}.items():
+        (results / kind).mkdir(parents=True)
+        for number, path in enumerate(paths):
+            (results / kind / f"{number}{path.suffix}").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["detect", str(root / "specs/studies/sim.yaml"), "--root", str(root)]) == 0
+    verdicts = Study(study.specs, files, tmp_path / "sim-detected.duckdb").query("FROM findings")
+    assert "mismatch" in set(verdicts["verdict"])

@@ -1,9 +1,10 @@
 """Golden cases: tables of a few rows with the verdict that a rule must give, and a copy in which one value differs.
 
 `golden/RULE.yaml` holds the rows that all cases of a rule start from (table -> name of the row -> columns), and cases:
-what they `set`, their `verdict`, and the one value (`but`) with which the verdict is another one (`then`). Rows whose
-columns hold `margin` have an interval of that half-width around their estimate. Dbms, device, workload and the columns
-under `common` are those of all rows. The rules' own queries judge, with their default thresholds.
+what they `set`, their `verdict`, what the sentence `says` then, and the one value (`but`) with which the verdict is
+another one (`then`). Rows whose columns hold `margin` have an interval of that half-width around their estimate. Dbms,
+device, workload and the columns under `common` are those of all rows. The rules' own queries judge, with their default
+thresholds.
 """
 
 import json
@@ -20,6 +21,7 @@ import yaml
 from knobscope.specs import VERDICTS, Rule, read_shipped_rule, shipped_rules
 from knobscope.stages.detect import RULE_COLUMNS, VIEWS
 from knobscope.stages.detect.database import create_schema
+from knobscope.text.formats import loosen_units
 from knobscope.text.sentences import Sentences
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -103,8 +105,8 @@ def fill(connection: duckdb.DuckDBPyConnection, name: str, rows: list[dict[str, 
         connection.execute(f"INSERT INTO {name} VALUES {marks}", [value for row in known for value in row])  # noqa: S608
 
 
-def judge(connection: duckdb.DuckDBPyConnection, rule: Rule, golden: dict[str, Any], tables: Tables) -> str:
-    """Return the verdict of a rule about these tables, whose sentence must be one."""
+def judge(connection: duckdb.DuckDBPyConnection, rule: Rule, golden: dict[str, Any], tables: Tables) -> tuple[str, str]:
+    """Return the verdict of a rule about these tables, and its sentence, which must be one."""
     connection.execute("CREATE OR REPLACE TEMP TABLE earlier_findings AS FROM findings")
     for name in rule.about.needs:
         fill(connection, name, list(tables.get(name, {}).values()), golden.get("common", {}))
@@ -121,7 +123,9 @@ def judge(connection: duckdb.DuckDBPyConnection, rule: Rule, golden: dict[str, A
     sentence = Sentences({}).say(rule, row)
     assert sentence.endswith(".")
     assert "None" not in sentence
-    return str(row["verdict"])
+    if any(str(effect.get("metric")).startswith("wait_") for effect in tables.get("effects", {}).values()):
+        assert "watch: [waits]" not in sentence, "they were watched"
+    return str(row["verdict"]), sentence
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -144,7 +148,9 @@ def test_a_golden_case_has_its_verdict(
     empty: duckdb.DuckDBPyConnection, rule: str, golden: dict[str, Any], case: dict[str, Any]
 ) -> None:
     tables = change(golden["usual"], case.get("set", {}))
-    assert judge(empty, read_shipped_rule(rule), golden, tables) == case["verdict"]
+    verdict, sentence = judge(empty, read_shipped_rule(rule), golden, tables)
+    assert verdict == case["verdict"]
+    assert case.get("says", "") in loosen_units(sentence)
 
 
 @pytest.mark.parametrize(("rule", "golden", "case"), list_cases())
@@ -152,4 +158,4 @@ def test_a_golden_case_with_another_value_has_another_verdict(
     empty: duckdb.DuckDBPyConnection, rule: str, golden: dict[str, Any], case: dict[str, Any]
 ) -> None:
     tables = change(change(golden["usual"], case.get("set", {})), case["but"])
-    assert judge(empty, read_shipped_rule(rule), golden, tables) == case["then"]
+    assert judge(empty, read_shipped_rule(rule), golden, tables)[0] == case["then"]

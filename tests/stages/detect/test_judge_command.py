@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
+from knobscope.commands.table.documents import DOCUMENTS
 from knobscope.errors import UserError
 from knobscope.stages.detect import WatchedProfile, judge_profile
 from knobscope.storage import write_sealed
@@ -93,6 +94,10 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.startswith(
         "default_profile: mismatch: With the default configuration, fio on ssd keeps"
     )
+    assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json"), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    DOCUMENTS["judge"].model_validate(document)
+    assert [row["verdict"] for row in document["findings"] if row["rule"] == "default_profile"] == ["mismatch"]
     (tmp_path / "watched.json").write_text("{}")
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 2
     assert "watched.json: found no 'command'; expected a profile that" in capsys.readouterr().err

@@ -57,7 +57,7 @@ def test_operations_count_while_waits_are_counted(make_study: Make) -> None:
 
 def test_each_reason_is_a_metric() -> None:
     assert set(WAIT_METRICS.values()) <= set(METRICS)
-    assert len(REASONS) == 13
+    assert len(REASONS) == 14
 
 
 def test_where_waits_were_not_watched_nothing_is_known(make_study: Make) -> None:

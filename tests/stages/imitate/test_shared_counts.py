@@ -71,6 +71,13 @@ def test_a_difference_that_replicas_reproduce_is_no_answer_where_counts_may_be_s
     assert f"commits of the 8 clients can share {shared}," in several.obstacle
 
 
+@pytest.mark.parametrize(("flushes", "answer"), [(900, None), (1030, None), (2000, False)])
+def test_flushes_that_are_not_more_but_longer_are_not_refuted(flushes: float, answer: bool | None) -> None:
+    outcome = judge("flush", Setting("slow", committed(flushes), "fast", committed(1000), 3.0, 1.0, 8), 1, 1, 1)
+    assert outcome.is_borne_out is answer
+    assert answer is False or "hardly flushes more often per operation than fast" in str(outcome.obstacle)
+
+
 @pytest.mark.parametrize(("factor", "times"), [("flush", (1, 1, 1)), ("write_size", (1, 1, 1, 1, 1))])
 def test_replicas_that_show_no_difference_refute_also_what_may_be_shared(factor: str, times: tuple[float, ...]) -> None:
     refuted = judge(factor, compare_cpu(8, 0.0005, 10, 8), *times)

@@ -1,9 +1,16 @@
 """The run store: whole files, found by what defines a run."""
 
 import json
+import random
+import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 from knobscope.stages.measure import RunStore
+
+sys.path.append(str(Path(__file__).parents[3] / "benchmarks/faults"))
+from damage import damage_something
 
 
 def test_a_run_is_found_again_and_is_whole(tmp_path: Path) -> None:
@@ -25,3 +32,18 @@ def test_a_half_written_run_is_no_run(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     (tmp_path / "a.json.part").write_text(json.dumps({"run": {}})[:5])
     assert store.load("a") is None
+
+
+def test_a_damaged_run_is_set_aside_or_is_what_was_stored(tmp_path: Path) -> None:
+    """200 damages at random: another content is never loaded, that of another run included."""
+    runs: dict[str, Any] = {name: {"run": {"run_id": name, "monitor_reason": f"of {name}"}} for name in "abc"}
+    for name, run in runs.items():
+        RunStore(tmp_path / "whole").save(name, run)
+    for seed in range(200):
+        store = RunStore(shutil.copytree(tmp_path / "whole", tmp_path / "store"))
+        what = damage_something(tmp_path, tmp_path, random.Random(seed))
+        for name, run in runs.items():
+            loaded = store.load(name)
+            is_aside = (store.directory / f"{name}.json.damaged").exists()
+            assert loaded == run or (loaded is None and (is_aside or what.endswith("remove"))), what
+        shutil.rmtree(store.directory)

@@ -27,6 +27,7 @@ from knobscope.figures import (
     slug,
     write_figures,
 )
+from knobscope.figures.axes import Frame, draw_x_axis
 from knobscope.figures.canvas import Canvas, text_width
 from knobscope.figures.figure import figure_style
 from knobscope.figures.histograms import size_bins
@@ -254,3 +255,15 @@ def test_colours_can_be_read_by_day_by_night_and_on_paper() -> None:
                 assert contrast(palette[text], palette[ground]) >= 4.5, (text, ground, palette)
             for mark in ("purple", "base"):
                 assert contrast(palette[mark], palette[ground]) >= 3, (mark, ground, palette)
+
+
+def test_texts_of_ticks_neither_touch_nor_end_outside() -> None:
+    canvas = Canvas(200, 60)
+    ticks = [(2.0, "0.01 ms"), (20.0, "0.02 ms"), (100.0, "1 ms"), (198.0, "100 ms")]
+    draw_x_axis(canvas, Frame(0, 0, 200, 40), ticks, grid=True)
+    texts = [(float(text.get("x", "")), text.text or "") for text in parse(canvas).iter(f"{SVG}text")]
+    assert [text for _, text in texts] == ["0.01 ms", "1 ms", "100 ms"]
+    edges = [(x - text_width(text) / 2, x + text_width(text) / 2) for x, text in texts]
+    assert min(edges)[0] >= -0.1 and max(edges)[1] <= 200.1
+    assert all(end <= start for (_, end), (start, _) in pairwise(edges))
+    assert len([line for line in parse(canvas).iter(f"{SVG}line") if line.get("class") == "grid"]) == 4

@@ -143,6 +143,19 @@ def test_findings_that_judge_nothing_are_no_clean_bill(
     assert "No mismatch" not in words
 
 
+def test_no_mismatch_comes_with_the_effects_that_noise_would_hide(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
+) -> None:
+    assert "could not be seen" not in answer(page)
+    changed = changed_study(
+        "UPDATE findings SET verdict = 'none' WHERE verdict = 'mismatch'",
+        "UPDATE effects SET low = estimate - ln(1.66), high = estimate + ln(1.66) WHERE metric = 'throughput_ops'",
+    )
+    words = answer(render(changed, specs, tmp_path))
+    assert "No mismatch between DBMS and device" in words
+    assert "Effects on throughput of less than 66 % could not be seen (half of a typical 95 % interval)." in words
+
+
 def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

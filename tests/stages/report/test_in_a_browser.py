@@ -1,10 +1,10 @@
-"""The report as a reader sees it: on a telephone and on a desk, in light and dark."""
+"""The report as a reader sees it: on a telephone and on a desk, in light and dark, and on paper."""
 
 from pathlib import Path
 
 import duckdb
 import pytest
-from browser import CHROMIUM, look_at
+from browser import CHROMIUM, PAPER, look_at
 from pages import render
 from simulated_study import write_trace
 
@@ -20,6 +20,8 @@ BROKEN = """<!DOCTYPE html><html><head>
 <svg width="200" height="60"><text x="10" y="20">below</text><text x="14" y="24">above</text>
 <text x="180" y="50">beyond the edge</text>
 <rect x="100" width="60" height="20" fill="#000" fill-opacity="0.6"/><text x="110" y="14">on a tile</text></svg>
+<div style="width: 100px; overflow: auto"><table><tr><td style="min-width: 120px">cell</td></tr></table></div>
+<svg width="50" viewBox="0 0 100 20"><text x="5" y="12" style="font-size: 12px">tiny</text></svg>
 <p style="width: 900px">wide</p></body></html>
 """
 
@@ -28,6 +30,8 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
     seen = look_at(BROKEN, tmp_path, 390, dark=False)
     faults = "\n".join(seen.faults)
     assert 'wider than the window: p "wide"' in faults
+    assert 'wider than its box: table "cell"' in faults
+    assert 'too small: text "tiny"' in faults
     assert 'cut off: p "words that are cut"' in faults
     assert 'cut off: text "beyond the edge"' in faults
     assert 'one over the other: text "below", text "above"' in faults
@@ -37,22 +41,26 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "dark"),
+    ("width", "dark", "paper"),
     [
-        (390, False),
-        (1280, True),
+        (390, False, False),
+        (1280, True, False),
+        (PAPER, False, True),
         *(
-            pytest.param(*one, marks=pytest.mark.long)
-            for one in [(390, True), (760, False), (760, True), (1280, False)]
+            pytest.param(*view, False, marks=pytest.mark.long)
+            for view in [(390, True), (760, False), (760, True), (1280, False)]
         ),
+        pytest.param(PAPER, True, True, marks=pytest.mark.long),
     ],
 )
-def test_nothing_of_a_report_is_broken(study: Path, specs: StudySpecs, tmp_path: Path, width: int, dark: bool) -> None:
+def test_nothing_of_a_report_is_broken(
+    study: Path, specs: StudySpecs, tmp_path: Path, width: int, dark: bool, paper: bool
+) -> None:
     with duckdb.connect(str(study), read_only=True) as connection:
         found = connection.execute("SELECT min(run_id) FROM runs WHERE is_sentinel AND status = 'ok'").fetchone()
     write_trace(tmp_path / "traces", str(found and found[0]))
     page = render(study, specs, tmp_path, traces=tmp_path / "traces")
-    seen = look_at(page.source, tmp_path, width, dark=dark)
+    seen = look_at(page.source, tmp_path, width, dark=dark, paper=paper)
     assert (seen.width, seen.dark) == (width, dark)
     assert seen.texts > 1000
     assert seen.faults == []

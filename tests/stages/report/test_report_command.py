@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from knobscope.cli import main
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.command import add_parser
 
@@ -42,3 +43,23 @@ def test_command_writes_page_and_figures(
     assert "sqlite-two-tiers" in out.read_text()
     assert list(figures.glob("*.svg"))
     assert "figures)" in capsys.readouterr().err
+
+
+def test_a_finished_study_needs_no_paths(
+    study: Path,
+    specs: StudySpecs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = str(write_specs(tmp_path, specs))
+    assert main(["report", path]) == 2
+    assert "found no study.duckdb in it; expected the results of study sqlite-two-tiers" in capsys.readouterr().err
+    results = tmp_path / "results/sqlite-two-tiers"
+    results.mkdir(parents=True)
+    (results / "study.duckdb").symlink_to(study)
+    assert main(["report", path]) == 0
+    assert "sqlite-two-tiers" in Path("sqlite-two-tiers-report.html").read_text()
+    assert main(["report", path, "--study", path]) == 2
+    assert "expected the study once" in capsys.readouterr().err

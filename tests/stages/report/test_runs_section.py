@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages import Page, render
+from pages import SVG, Page, render
 
 from knobscope.specs import StudySpecs
 
@@ -83,3 +83,26 @@ def test_windows_that_paused_or_were_uneven_late_or_unsteady_are_counted(
     assert re.search(fact, runs), runs[:3000]
     names = ["Pauses", "Uneven windows", "Late windows"]
     assert [name for name in names if re.search(f"{name} ?(⚠|[0-9])", runs)] == [n for n in names if fact.startswith(n)]
+
+
+def test_a_stall_is_a_flat_part_of_the_operations_so_far(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
+) -> None:
+    assert "Operations so far" not in page.section("runs")  # it has no intervals
+    defaults = "SELECT run_id FROM runs WHERE device = 'fast-flash' AND is_sentinel AND status = 'ok'"
+    changed = changed_study(
+        "INSERT INTO intervals BY NAME SELECT run_id, t::DOUBLE AS t_s, CASE WHEN t = 2 THEN 0 ELSE 100 END AS ops "  # noqa: S608
+        f"FROM ({defaults}), range(1, 6) seconds(t)",
+        f"UPDATE runs SET window_pause_s = 1 WHERE run_id = (SELECT min(run_id) FROM ({defaults}))",  # noqa: S608
+    )
+    rendered = render(changed, specs, tmp_path)
+    assert "the one that paused longest, for 1 s" in rendered.section("runs")
+    (picture,) = (svg for svg in rendered.root.iter(f"{SVG}svg") if "done by each second" in svg.get("aria-label", ""))
+    (stalled,) = (path for path in picture.iter(f"{SVG}path") if path.get("class") == "curve thin bad")
+    heights = [point.split()[1] for point in stalled.get("d", "")[1:].split("L")]
+    assert (heights[1] == heights[2], heights[2] == heights[3]) == (True, False)
+
+
+def test_the_account_compares_the_study_with_a_full_grid(page: Page) -> None:
+    account = re.search(r"([\d,]+) runs took .*? a full grid of the values .*? has ([\d,]+) runs", page.text)
+    assert account and int(account[1]) == 90 and int(account[2].replace(",", "")) > 2

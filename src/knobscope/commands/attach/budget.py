@@ -19,6 +19,7 @@ _FAULTS = {
     "write": "write",
     "read": "read",
     "fault": "read",
+    "swap": "read",
     "cpu": "cpu",
     "runnable": "cpu",
     "preempted": "cpu",

@@ -117,7 +117,7 @@ def _list_neighbours(profile: Profile) -> list[str]:
     """Return the names of threads that are not the server's, those that caused most bytes first."""
     own = {row["name"] for row in profile.get("wait_threads", []) if row["is_followed"]}
     sums: Counter[str] = Counter()
-    for row in profile["submitters"]:
+    for row in profile.get("submitters", []):
         if row["submitter"] not in own and "/" not in row["submitter"]:  # of the kernel: for whoever
             sums[row["submitter"]] += row["bytes"]
     return [name for name, count in sums.most_common() if count]

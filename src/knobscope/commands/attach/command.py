@@ -27,6 +27,7 @@ from knobscope.errors import UserError
 from knobscope.storage import write_json, write_text
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
+from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
 from knobscope.watch.text import format_losses
 
 __all__ = ["add_parser"]
@@ -44,7 +45,10 @@ def _run(args: argparse.Namespace) -> int:
     device = device or find_profile(args.profile, subject.data)
     unit = (device and device.get("write_unit_bytes")) or _UNIT
     is_live = args.seconds is None and sys.stdout.isatty() and not (args.json or args.html or args.write_study)
-    with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor, ("waits",)) as watch:
+    choice = {"probes": ("waits",), "light": args.light}
+    with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor, **choice) as watch:
+        if watch.monitor == "light" and not args.light:
+            print(f"knobscope: more than {LIGHT_RATE:,} requests/s: light mode (--no-light)", file=sys.stderr)
         if watch.reason is not None:
             print(watch.describe_fallback(), file=sys.stderr)
         for probe, reason in watch.missing_probes.items():
@@ -113,7 +117,7 @@ class _Window:
         sums, surroundings = read_sums(data.block, self._subject.target), self._read_surroundings()
         self._wait(seconds)
         profile = self._watch.end()
-        window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] == "procfs" else None
+        window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] != "bpf" else None
         limits = format_losses(profile).splitlines()
         trees, both = before, None
         if self._is_alive():
@@ -209,6 +213,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         choices=("bpf", "procfs"),
         default="bpf",
         help="procfs: do with the kernel's sums, as where BPF is not permitted (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--light",
+        action=argparse.BooleanOptionalAction,
+        help=f"{LIGHT_HELP} (default: if the device has more than {LIGHT_RATE:,} requests per second)",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)

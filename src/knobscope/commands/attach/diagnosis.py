@@ -14,7 +14,7 @@ from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.facts import Facts, read_facts
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import Advice, list_advice
-from knobscope.commands.attach.sums import Sums, complete_facts, describe_sums
+from knobscope.commands.attach.sums import Sums, add_shares, complete_facts, describe_sums
 from knobscope.commands.attach.surroundings import Surroundings
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
@@ -116,12 +116,12 @@ def diagnose(
 ) -> Diagnosis:
     """Return what a window of a server says.
 
-    `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF;
-    `surroundings`: at its start and end.
+    `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF or in light
+    mode; `surroundings`: at its start and end.
     """
     facts = read_facts(profile, is_limited=surroundings is not None and bool(surroundings[1].limits))
     if sums is not None:
-        facts = complete_facts(facts, *sums)
+        facts = (add_shares if profile["monitor"] == "light" else complete_facts)(facts, *sums)
     dbms = subject.running.dbms
     budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
     files = list_busy(profile, trees, dbms, subject.tables)
@@ -129,7 +129,7 @@ def diagnose(
     evidence = Evidence(facts, profile, files, findings, surroundings)
     conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
-    sentences = [*conclusion.sentences, *(describe_sums(*sums) if sums is not None else [])]
+    sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
     if device is not None:
         sentences += [describe_finding(finding, device) for finding in findings]
     elif profile["monitor"] == "bpf":

@@ -75,7 +75,7 @@ def read_facts(profile: Profile, *, is_limited: bool = False) -> Facts:
     server's.
     """
     rows: dict[str, Mapping[str, Any]] = {row["op"]: row for row in profile["io_profile"]}
-    for held in profile["submitters"] if is_limited else ():
+    for held in profile.get("submitters", []) if is_limited else ():
         if held["submitter"] == _THROTTLED:
             rows[held["op"]] = _claim(rows[held["op"]], held)
     seconds = profile["duration_s"]

@@ -12,13 +12,21 @@ from knobscope.commands.attach.target import Target
 from knobscope.devices import BlockDevice
 from knobscope.text.formats import format_share, format_size
 
-__all__ = ["Sums", "complete_facts", "describe_sums", "read_sums"]
+__all__ = ["Sums", "add_shares", "complete_facts", "describe_sums", "read_sums"]
 
 #: Operation -> column of requests and of milliseconds in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; flushes since 5.5).
 _COLUMNS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14), "flush": (15, 16)}
 _BUSY, _WEIGHTED = 9, 10  # milliseconds with a request in flight, and of all requests together
 _SECTOR = 512
+_WITHOUT_BPF = (
+    "Without BPF: numbers of requests, times and depth are those of the whole device, from /proc/diskstats; sizes are "
+    "means, and no order, file or owner of a request is known. A flush without data counts as a write, too."
+)
+_LIGHT = (
+    "Light mode: numbers, sizes and times of requests are those of the whole device, and so is the depth, over the "
+    "whole time. The device's busy time is from /proc/diskstats."
+)
 
 
 @dataclass(frozen=True)
@@ -52,31 +60,33 @@ def read_sums(block: BlockDevice, target: Target) -> Sums:
 def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts that procfs lacks: times and depth of the whole device, and others' share of its bytes."""
     added = [now - then for then, now in zip(before.device, after.device, strict=True)]
-    milliseconds = 1000 * (after.at_s - before.at_s)
     operations = {op: _time_operation(op, operation, added) for op, operation in facts.operations.items()}
+    depth = added[_WEIGHTED] / added[_BUSY] if added[_BUSY] else None
+    return add_shares(replace(facts, operations=operations, depth=depth), before, after)
+
+
+def add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
+    """Return facts that light mode lacks, too: the share of the time that the device is busy, others' of bytes."""
+    added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)
     own = _difference(before.written, after.written) if own is None else own
     foreign = None if own is None or not moved else max(1 - own / moved, 0.0)
-    operations |= {
-        op: replace(operations[op], foreign_per_s=operations[op].device_per_s * (foreign or 0))
-        for op in ("read", "write")
+    operations = {
+        op: replace(operation, foreign_per_s=operation.device_per_s * (foreign or 0))
+        for op, operation in facts.operations.items()
     }
     return replace(
         facts,
         operations=operations,
-        busy_share=min(added[_BUSY] / milliseconds, 1.0),
-        depth=added[_WEIGHTED] / added[_BUSY] if added[_BUSY] else None,
+        busy_share=min(added[_BUSY] / (1000 * (after.at_s - before.at_s)), 1.0),
         foreign_share=foreign,
     )
 
 
-def describe_sums(before: Sums, after: Sums) -> list[str]:
+def describe_sums(before: Sums, after: Sums, monitor: str) -> list[str]:
     """Return what the sums cannot say, and what they say in addition."""
-    sentences = [
-        "Without BPF: numbers of requests, times and depth are those of the whole device, from /proc/diskstats; sizes "
-        "are means, and no order, file or owner of a request is known. A flush without data counts as a write, too."
-    ]
+    sentences = [_LIGHT if monitor == "light" else _WITHOUT_BPF]
     stalled = _difference(before.stalled_us, after.stalled_us)
     if stalled is not None:
         share = format_share(min(stalled / 1e6 / (after.at_s - before.at_s), 1.0))

@@ -21,7 +21,7 @@ from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import t_interval, t_probability
 from knobscope.text.formats import join_words
 
-__all__ = ["Level", "Measured", "Times", "compare_levels", "compare_times", "usable_runs"]
+__all__ = ["Level", "Measured", "Times", "compare_levels", "compare_times", "default_runs", "usable_runs"]
 
 #: One block cannot tell a study from the luck of a moment.
 _LEAST_BLOCKS = 2
@@ -65,19 +65,19 @@ class Times:
 
 def compare_levels(a: StudyTables, b: StudyTables, pair: CasePair, workloads: Workloads) -> list[Measured]:
     """Return throughput and p95 of the default configuration of a pair of cases."""
-    sides = [_default_runs(study, case) for study, case in ((a, pair.a), (b, pair.b))]
+    sides = [default_runs(study, case) for study, case in ((a, pair.a), (b, pair.b))]
     return [_compare(metric, [_level(runs, metric) for runs in sides], workloads) for metric in METRICS]
 
 
 def compare_times(a: StudyTables, b: StudyTables, pair: CasePair) -> Times:
     """Return when the runs of the default configuration were, and whether those of both studies took turns."""
-    spans = [_span(_default_runs(study, case)) for study, case in ((a, pair.a), (b, pair.b))]
+    spans = [_span(default_runs(study, case)) for study, case in ((a, pair.a), (b, pair.b))]
     left, right = spans
     disjoint = None if left is None or right is None else left[1] < right[0] or right[1] < left[0]
     return Times(left, right, None if disjoint is None else not disjoint)
 
 
-def _default_runs(study: StudyTables, case: Case) -> list[Row]:
+def default_runs(study: StudyTables, case: Case) -> list[Row]:
     """Return the usable runs of the default configuration."""
     return [run for run in usable_runs(study, case) if run["is_sentinel"]]
 

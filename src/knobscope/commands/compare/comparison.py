@@ -9,6 +9,7 @@ from typing import Any
 
 from knobscope import __version__
 from knobscope.commands.compare.baselines import Measured, Times, compare_levels, compare_times
+from knobscope.commands.compare.budgets import Budgets, compare_budgets
 from knobscope.commands.compare.configurations import OtherConfigurations, compare_configurations
 from knobscope.commands.compare.effects import EffectPair, Estimate, Limits, OneSided, OtherDefault, judge, pair_effects
 from knobscope.commands.compare.findings import MismatchPair, compare_mismatches
@@ -47,6 +48,7 @@ class CaseComparison:
     workloads: Workloads
     times: Times
     levels: list[Measured]
+    budgets: Budgets | None
     others: OtherConfigurations
     effects: list[EffectPair]
     one_sided: list[OneSided]
@@ -102,6 +104,7 @@ def compare_studies(a: StudyTables, b: StudyTables, matches: Sequence[str] = ())
                 workloads,
                 compare_times(a, b, pair),
                 levels,
+                compare_budgets(a, b, pair),
                 compare_configurations(a, b, pair, levels[0]),
                 [effect for effect in judged if effect.pair == pair],
                 case_effects.one_sided,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
 from knobscope.specs import Case
+from knobscope.specs.models.thread_classes import SESSION
 from knobscope.specs.reading.arguments import find_results
 from knobscope.study_data.opening import open_study
 from knobscope.tables import TABLES, fetch_limited
@@ -22,14 +23,19 @@ Row = dict[str, Any]
 
 #: Metrics that are compared: columns of `runs`, and values of `effects.metric`.
 METRICS = ("throughput_ops", "latency_p95_us")
+#: Waits of threads that serve clients, in runs of the default configuration.
+_OF_SESSIONS = f"WHERE thread_class = '{SESSION}' AND run_id IN (SELECT run_id FROM runs WHERE is_sentinel)"  # noqa: S608
 #: Table -> what is read of it; a condition keeps large tables small.
 _WANTED: dict[str, tuple[tuple[str, ...], str]] = {
     "runs": (
         ("run_id", "study", "dbms", "device", "workload", "block_id", "session", "phase", "is_sentinel", "config_id",
-         "status", "started_at", "machine", "dbms_version", "tier", "monitor", *METRICS),
+         "status", "started_at", "machine", "dbms_version", "tier", "monitor", "operations", "waits_s",
+         *METRICS),
         "",
     ),
     "effects": (tuple(TABLES["effects"]), f"WHERE metric IN {METRICS}"),
+    "waits": (("run_id", "thread_class", "reason", "time_us", "through_us"), _OF_SESSIONS),
+    "wait_chains": (("run_id", "thread_class", "via_class", "reason", "time_us"), _OF_SESSIONS),
     "blocks": (tuple(TABLES["blocks"]), ""),
     "knob_values": (("config_id", "dbms", "knob", "value"),
                     "WHERE config_id IN (SELECT config_id FROM runs WHERE is_sentinel)"),

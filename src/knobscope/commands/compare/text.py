@@ -31,11 +31,13 @@ _WIDTH = 110
 
 def format_comparison(comparison: Comparison) -> str:
     """Return the comparison as text, in blocks."""
+    conclusion, *others = summarise(comparison)
     blocks = [
+        _fill(conclusion),
         _fill(side_sentence(comparison.a)),
         _fill(side_sentence(comparison.b)),
         *map(_fill, comparison.notes),
-        "\n".join(_fill(sentence, "- ") for sentence in summarise(comparison)),
+        "\n".join(_fill(sentence, "- ") for sentence in others),
         *_setup(comparison),
         *(block for case in comparison.cases for block in _case(comparison, case)),
         *map(_fill, unmatched_sentences(comparison)),

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from knobscope.commands.compare.baselines import Measured
+from knobscope.commands.compare.budgets import Budgets
 from knobscope.commands.compare.comparison import CaseComparison, Comparison, Side
 from knobscope.commands.compare.effects import EffectPair, OneSided, OtherDefault
 from knobscope.commands.compare.findings import MismatchPair, count_kinds
 from knobscope.commands.compare.rankings import RankedBoth, Rankings
 from knobscope.commands.compare.setups import BY_FIO, DEFAULT_OF, OF_DEVICE, OF_WORKLOAD
+from knobscope.text.budgets import describe_budget, describe_budget_change
 from knobscope.text.formats import (
     UNKNOWN,
     describe_change,
@@ -96,11 +98,12 @@ def side_sentence(side: Side) -> str:
 
 
 def summarise(comparison: Comparison) -> list[str]:
-    """Return the answer in a few sentences."""
-    sentences = [_setup_sentence(comparison)]
+    """Return the answer in a few sentences, the conclusion first."""
+    sentences: list[str] = []
     for case in comparison.cases[:3]:
         sentences += _level_summary(case, alone=len(comparison.cases) == 1)
-    return [*sentences, *effect_counts(comparison.effects), *_mismatch_summary(comparison)]
+    sentences += [*effect_counts(comparison.effects), *_mismatch_summary(comparison)]
+    return [*sentences, _setup_sentence(comparison)]
 
 
 def _setup_sentence(comparison: Comparison) -> str:
@@ -140,6 +143,8 @@ def default_sentences(case: CaseComparison) -> Iterator[str]:
         ]
         verdict = _level_verdict(measured)
         yield f"{METRIC_WORDS[measured.metric].title}: {' and '.join(sides)}; {verdict}."
+    if case.budgets is not None:
+        yield budgets_sentence(case.budgets)
     if case.workloads.comparable is None:
         yield (
             f"Whether both were asked for the same cannot be told: {case.workloads.reason}. The ratios above hold only "
@@ -151,6 +156,13 @@ def default_sentences(case: CaseComparison) -> Iterator[str]:
         yield times_sentence(case)
     if case.workloads.comparable is not False:
         yield others_sentence(case)
+
+
+def budgets_sentence(budgets: Budgets) -> str:
+    """Say what an operation waits for in both studies, and how they differ."""
+    a, b = describe_budget(budgets.a), describe_budget(budgets.b)
+    change = describe_budget_change(budgets.a, budgets.b)
+    return f"Time of an operation in the server: in A, {a}; in B, {b}. In B an operation {change}."
 
 
 def others_sentence(case: CaseComparison) -> str:

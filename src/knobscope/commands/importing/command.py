@@ -6,10 +6,12 @@ import shutil
 import sys
 from pathlib import Path
 
+from knobscope.cells import to_csv
 from knobscope.commands.importing.columns import SIDE_TABLES
 from knobscope.commands.importing.knobs import imported_knobs
 from knobscope.commands.importing.runs import ImportedTable, read_runs
 from knobscope.commands.importing.study import ImportedStudy, write_study
+from knobscope.commands.importing.tools import TOOLS
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
@@ -19,6 +21,12 @@ __all__ = ["add_parser"]
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.tool is not None:
+        return _write_table(args)
+    if len(args.inputs) != 1:
+        raise UserError(f"found {len(args.inputs)} tables; expected one, and others as --table TABLE=FILE.csv")
+    if args.study is None:
+        raise UserError("found no --study; expected --study NAME, the name of the study")
     try:
         check_name(args.study)
     except ValueError as error:
@@ -26,7 +34,7 @@ def _run(args: argparse.Namespace) -> int:
     out = args.out or Path("results") / args.study
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
-    table = read_runs(args.table, _side_files(args.tables), args.decimal)
+    table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal)
     known_dbms = _known_dbms(args.specs, table)
     knobs = imported_knobs(table, known_dbms, args.decimal)
     for dbms, of_dbms in knobs.items():
@@ -41,6 +49,31 @@ def _run(args: argparse.Namespace) -> int:
     print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
     return 0
+
+
+def _write_table(args: argparse.Namespace) -> int:
+    """Write the runs of another tool as a table."""
+    if args.out is None:
+        raise UserError("found no --out; expected --out FILE.csv, the table to write")
+    if args.out.exists():
+        raise UserError(f"{args.out} exists; remove it, or name another file")
+    result = TOOLS[args.tool](args.inputs, args.study)
+    if not result.runs:
+        raise UserError(f"{', '.join(map(str, args.inputs))}: found no finished run; expected at least one")
+    args.out.write_text(to_csv(result.rows()), encoding="utf-8", newline="")
+    for note in result.notes:
+        print(note, file=sys.stderr)
+    print(f"{args.out}: {len(result.runs)} runs. Go on with", file=sys.stderr)
+    factors = ",".join(result.factors)
+    print(
+        f"{_program()} rank {shlex.quote(str(args.out))} --response {result.response} --factors {shlex.quote(factors)}"
+    )
+    return 0
+
+
+def _program() -> str:
+    """Return how a shell calls knobscope here."""
+    return "knobscope" if shutil.which("knobscope") else shlex.quote(str(Path(sys.executable).parent / "knobscope"))
 
 
 def _side_files(named: list[str]) -> dict[str, Path]:
@@ -76,8 +109,7 @@ def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:
 def _next_commands(study: ImportedStudy, out: Path) -> list[str]:
     """Return what judges and reports the study: commands that a shell takes as they are, in whatever folder."""
     folder, study_file = shlex.quote(str(out.absolute())), shlex.quote(str(study.study.absolute()))
-    program = "knobscope" if shutil.which("knobscope") else shlex.quote(str(Path(sys.executable).parent / "knobscope"))
-    database = f"{folder}/study.duckdb"
+    program, database = _program(), f"{folder}/study.duckdb"
     return [
         f"{program} detect --study {study_file} --runs {folder}/*/*/*/runs/* --plans {folder}/*/*/*/plan/*"
         f" --devices {folder}/devices/* --out {database}",
@@ -91,11 +123,17 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "import",
         help="make a study of runs that were measured elsewhere",
         description="Read a CSV with a row per run, each of which changes one knob of the default configuration or "
-        "none, and write the study that `detect` and `report` work on. Everything that is wrong in the files is told "
-        "at once, by line. docs/how-to/import.md describes the columns.",
+        "none, and write the study that `detect` and `report` work on. Everything that is wrong in the files is "
+        "reported at once, by line. With --from, read the results of another tool and write them as a table with a "
+        "row per run, for `rank`, `replay` and `trend`. docs/how-to/import.md describes the columns and the tools.",
     )
-    parser.add_argument("table", type=Path, metavar="RUNS.csv", help="one row per run")
-    parser.add_argument("--study", required=True, metavar="NAME", help="name of the study")
+    parser.add_argument(
+        "inputs", type=Path, nargs="+", metavar="RUNS.csv", help="one row per run; with --from, files of that tool"
+    )
+    parser.add_argument("--from", dest="tool", choices=list(TOOLS), help="the tool whose files these are")
+    parser.add_argument(
+        "--study", metavar="NAME", help="name of the study; with --from, which study of a storage that has several"
+    )
     parser.add_argument(
         "--table",
         dest="tables",
@@ -110,5 +148,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder to write (default: results/NAME)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder to write (default: results/NAME); with --from, the CSV"
+    )
     parser.set_defaults(run=_run)

@@ -1,4 +1,4 @@
-"""The JSON documents of `replay`, `rank` and `trend`, as models: their schemas are written from these.
+"""The JSON documents of `replay`, `rank`, `trend`, `validate` and `judge`, as models: schemas are written from these.
 
 `python -m knobscope.commands.table.documents docs/reference/schemas` writes one JSON Schema per command. Keys are an
 interface: more may be added, none changes its meaning.
@@ -7,14 +7,22 @@ interface: more may be added, none changes its meaning.
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from knobscope.statistics.points import Axis, PointType
 from knobscope.statistics.stability import StopRule
 
-__all__ = ["DOCUMENTS", "RankDocument", "ReplayDocument", "TrendDocument", "render_schemas"]
+__all__ = [
+    "DOCUMENTS",
+    "JudgeDocument",
+    "RankDocument",
+    "ReplayDocument",
+    "TrendDocument",
+    "ValidateDocument",
+    "render_schemas",
+]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -206,8 +214,46 @@ class TrendDocument(_Part):
     points: list[CurvePoint]
 
 
+class Problem(_Part):
+    """One thing that is wrong in a spec."""
+
+    file: str
+    line: int = Field(description="From 1 on.")
+    key: str = Field(description="Its keys, joined by dots; empty for the whole file.")
+    found: str
+    expected: str
+
+
+class ValidateDocument(_Part):
+    """What `knobscope validate` writes; with problems its exit code is 2."""
+
+    files: list[str] = Field(description="The specs that were checked.")
+    problems: list[Problem] = Field(description="All of them, by file and line; empty where nothing is wrong.")
+    notes: list[str] = Field(description="What modelled devices cannot reach on this machine.")
+
+
+class Judgement(_Part):
+    """The answer of one rule."""
+
+    rule: str
+    verdict: Literal["mismatch", "none", "insufficient"]
+    sentence: str
+
+
+class JudgeDocument(_Part):
+    """What `knobscope judge` writes."""
+
+    findings: list[Judgement] = Field(description="One for each rule that needs no study.")
+
+
 #: Command -> its document.
-DOCUMENTS: dict[str, type[BaseModel]] = {"replay": ReplayDocument, "rank": RankDocument, "trend": TrendDocument}
+DOCUMENTS: dict[str, type[BaseModel]] = {
+    "replay": ReplayDocument,
+    "rank": RankDocument,
+    "trend": TrendDocument,
+    "validate": ValidateDocument,
+    "judge": JudgeDocument,
+}
 
 
 def render_schemas() -> dict[str, str]:

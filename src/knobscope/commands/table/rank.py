@@ -230,6 +230,8 @@ def _describe(result: dict[str, Any], response: str) -> str:
     verdict = f"{'trustworthy' if result['trustworthy'] else 'NOT trustworthy'}: {result['reason']}"
     guard_texts = {key: result[key]["text"] for key in GUARD_KEYS if result[key] and result[key]["text"] not in verdict}
     lines = [
+        _conclude(result, response),
+        "",
         *([_sentence(guard_texts.pop("jump")), ""] if "jump" in guard_texts else []),
         f"What matters for {response}, by {result['model']} on {result['rows']} rows.",
         "",
@@ -249,6 +251,14 @@ def _describe(result: dict[str, Any], response: str) -> str:
         sure = "" if failures["trustworthy"] else f" (NOT trustworthy: {failures['reason']})"
         lines.append(f"{failures['rows']} rows failed; knobs above noise for failing: {first}{sure}")
     return "\n".join(lines)
+
+
+def _conclude(result: dict[str, Any], response: str) -> str:
+    knobs = result["knobs"]
+    if not result["trustworthy"] or not knobs:
+        return f"Do not trust this ranking for {response}: {result['reason']}."
+    above = sum(knob["above_noise"] for knob in knobs)
+    return f"{knobs[0]['knob']} matters most for {response}; {above} of {len(knobs)} knobs are above noise."
 
 
 def _sentence(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from knobscope.cells import Problems, TextTable, read_text_table
 from knobscope.commands.table.columns import Spelling, read_columns
 from knobscope.commands.table.suspicion import find_failure_code, refuse_measured
 from knobscope.errors import UserError
+from knobscope.processes import usable_cores
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import read_response
@@ -91,7 +91,7 @@ def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
     """Add `--jobs`."""
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     parser.add_argument("--jobs", type=int, default=cores, help="processes (default: as many as cores, %(default)s)")
 
 

@@ -15,6 +15,7 @@ from knobscope.statistics.points import Axis, find_points
 from knobscope.statistics.published_points import find_published_points
 from knobscope.statistics.stopping import Runs
 from knobscope.tables import finite
+from knobscope.text.formats import join_words
 
 __all__ = ["add_parser", "trend"]
 
@@ -154,12 +155,27 @@ def _describe(result: dict[str, Any], response: str) -> str:
     points = [_describe_point(result["factor"], point) for point in result["points"]]
     return "\n".join(
         [
+            _conclude(result, response),
+            "",
             f"{response} by {result['factor']} ({result['axis']} axis{adjusted}); {error}",
             "",
             pd.DataFrame(rows, columns=[result["factor"], f"mean {response}"]).to_string(index=False),
             "",
             *(points or ["no knee or turning point" if result["as_published"] else "no knee, turning point or cliff"]),
         ]
+    )
+
+
+def _conclude(result: dict[str, Any], response: str) -> str:
+    """Say in a sentence where the curve bends; of one that does not, from where to where it goes."""
+    factor, (first, *_, last) = result["factor"], result["coefficients"]
+    kinds = {"turning": "turning point"}
+    points = [f"{kinds.get(point['type'], point['type'])} at {point['value']:g}" for point in result["points"]]
+    if points:
+        return f"{response} over {factor} has a {join_words(points)}."
+    return (
+        f"{response} over {factor} has no point to name: it goes from {first[1]:.6g} at {first[0]:g} "
+        f"to {last[1]:.6g} at {last[0]:g}."
     )
 
 

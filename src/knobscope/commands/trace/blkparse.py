@@ -1,15 +1,25 @@
-"""Reads a trace from the text that blkparse prints when it is not told otherwise: a line per event.
+"""Reads a trace from the text that blkparse prints when no format is requested: a line per event.
 
 A request is one issue (D) with the next completion (C) of the same offset, size and operation. What was requeued (R)
-counts when it is issued again. Letters of the column RWBS are those of blkparse(1); kernels and blkparse differ in what
-they print for a flush (FN, FF, FWS, ...), but it always begins with F and has no sectors.
+counts when it is issued again. Devices without requests of their own (LVM, LUKS, md, RAM disks, pmem) have no issue: a
+request is then what was queued (Q); of a trace that has only completions, these. Letters of the column RWBS are those
+of blkparse(1); kernels and blkparse differ in what they print for a flush (FN, FF, FWS, ...), but it always begins with
+F and has no sectors.
 """
 
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from knobscope.commands.trace.columns import MAX_SECTOR, MAX_SECTORS, MAX_TIME_NS, Counts, open_text, quote
+from knobscope.commands.trace.columns import (
+    ISSUE_TO_COMPLETION,
+    MAX_SECTOR,
+    MAX_SECTORS,
+    MAX_TIME_NS,
+    Counts,
+    open_text,
+    quote,
+)
 from knobscope.commands.trace.limits import MOST_REQUESTS, require_few
 from knobscope.errors import UserError
 
@@ -19,11 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["read_blkparse"]
 
 _HEAD = r"^ *\d+,\d+ +\d+ +\d+ +\d+\.\d+ +\d+ +"
-#: An event that is no issue, completion or requeue.
-_ASIDE = _HEAD + "([ABE-QS-Zm][A-Z]*|[CDR][A-Z]+) "
+#: Action that a request starts with -> what it lasts. The first one that a trace has is taken.
+_STARTS = {"D": ISSUE_TO_COMPLETION, "Q": "from queueing to completion", "C": "not known, only completions are"}
+#: Action that a request starts with -> an event that is no start, completion or requeue.
+_ASIDE = {
+    "D": _HEAD + "([ABE-QS-Zm][A-Z]*|[CDR][A-Z]+) ",
+    "Q": _HEAD + "([ABDE-PS-Zm][A-Z]*|[CQR][A-Z]+) ",
+    "C": _HEAD + "([ABDE-Zm][A-Z]*|C[A-Z]+) ",
+}
 # Two expressions with few groups: the library of regular expressions behind DuckDB has a fast way for up to four.
 _WHEN = r"^ *(\d+,\d+) +\d+ +\d+ +(\d+)\.(\d{9}) "
-_WHAT = _HEAD + r"([DCR]) +([A-Z]+) (?:(\d+) )?(?:\+ (\d+) )?(?:\(.*\) )?\["
+_WHAT = _HEAD + r"([DCRQ]) +([A-Z]+) (?:(\d+) )?(?:\+ (\d+) )?(?:\(.*\) )?\["
 #: Lines of the summary that follows the events.
 _SUMMARY = r"^\s*((CPU\d+|Total|Throughput|Events|Skips|Input file|Reads?|Writes?|PC|IO|Timer)\b.*)?$"
 _EXPECTED = "expected a line of blkparse like `8,0 1 42 0.000123456 697 D WS 223490 + 8 [name]`"
@@ -34,9 +50,12 @@ def read_blkparse(connection: "duckdb.DuckDBPyConnection", path: Path, device: s
 
     Only requests that were issued are in it; of several devices one must be chosen (MAJ:MIN).
     """
-    _load_events(connection, path)
-    counts = Counts(truncated_lines=_check_lines(connection, path))
-    _choose_device(connection, path, device)
+    for start, life in _STARTS.items():
+        _load_events(connection, path, start)
+        counts = Counts(truncated_lines=_check_lines(connection, path, start), life=life)
+        _choose_device(connection, path, device, is_last=start == "C")
+        if connection.execute("SELECT count(*) FROM events WHERE action = 'D'").fetchall()[0][0]:
+            break
     # before they are sorted: what was issued, and not requeued as far as that can be seen here
     (issued,) = connection.execute(
         "SELECT count(*) FILTER (action = 'D' AND sectors > 0 AND regexp_matches(rwbs, '[DWR]')) "
@@ -59,8 +78,8 @@ def read_blkparse(connection: "duckdb.DuckDBPyConnection", path: Path, device: s
     return counts
 
 
-def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
-    """Make table `events` of issues, completions and requeues, and of lines that are no event."""
+def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path, start: str) -> None:
+    """Make table `events` of starts (as D), completions and requeues, and of lines that are no event."""
     lines = (
         f"read_csv({quote(str(path))}, header = false, delim = '\\x01', quote = '', escape = '', auto_detect = false, "
         "strict_mode = false, "  # else lines that end as on Windows are an error among others
@@ -68,9 +87,9 @@ def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
     )
     connection.execute(
         f"""
-        CREATE TABLE events AS
+        CREATE OR REPLACE TABLE events AS
         SELECT
-            what.action, moment.device,
+            CASE what.action WHEN '{start}' THEN 'D' ELSE what.action END AS action, moment.device,
             try_cast(moment.s AS BIGINT) * 1000000000 + try_cast(moment.ns AS BIGINT) AS ts_ns,
             what.rwbs, coalesce(try_cast(what.lba AS BIGINT), 0) AS lba,
             coalesce(try_cast(what.sectors AS BIGINT), 0) AS sectors,
@@ -82,7 +101,7 @@ def _load_events(connection: "duckdb.DuckDBPyConnection", path: Path) -> None:
                 line,
                 regexp_extract(line, '{_WHEN}', ['device', 's', 'ns']) AS moment,
                 regexp_extract(line, '{_WHAT}', ['action', 'rwbs', 'lba', 'sectors']) AS what
-            FROM {lines} WHERE NOT regexp_matches(line, '{_ASIDE}')
+            FROM {lines} WHERE NOT regexp_matches(line, '{_ASIDE[start]}')
         )
         """  # noqa: S608
     )
@@ -101,21 +120,21 @@ def _is_event(match: re.Match[str] | None) -> bool:
     return all(len(text or "") < 30 and int(text or 0) <= largest for text, largest in limits)
 
 
-def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path) -> int:
+def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path, start: str) -> int:
     """Raise UserError when a line is neither event nor summary; return 1 when the last one was cut off."""
     wrong = f"unreadable IS NOT NULL AND NOT regexp_matches(unreadable, '{_SUMMARY}')"
     if not connection.execute(f"SELECT count(*) FROM events WHERE {wrong}").fetchall()[0][0]:  # noqa: S608
         return 0
-    number, line, is_last = _find_problem(path)
+    number, line, is_last = _find_problem(path, start)
     if not is_last:
         raise UserError(f"{path}, line {number}: found {line[:100]!r}; {_EXPECTED}")
     connection.execute(f"DELETE FROM events WHERE {wrong}")  # noqa: S608
     return 1
 
 
-def _find_problem(path: Path) -> tuple[int, str, bool]:
+def _find_problem(path: Path, start: str) -> tuple[int, str, bool]:
     """Return number and text of the first line that is neither event nor summary, and whether it is the last."""
-    aside, event, summary = re.compile(_ASIDE), re.compile(_WHAT + r".*\]$"), re.compile(_SUMMARY)
+    aside, event, summary = re.compile(_ASIDE[start]), re.compile(_WHAT + r".*\]$"), re.compile(_SUMMARY)
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             content = line.rstrip("\r\n")
@@ -124,9 +143,11 @@ def _find_problem(path: Path) -> tuple[int, str, bool]:
     raise AssertionError(f"{path} changed while it was read")
 
 
-def _choose_device(connection: "duckdb.DuckDBPyConnection", path: Path, device: str | None) -> None:
+def _choose_device(connection: "duckdb.DuckDBPyConnection", path: Path, device: str | None, *, is_last: bool) -> None:
     devices = [row[0] for row in connection.execute("SELECT DISTINCT device FROM events WHERE device <> ''").fetchall()]
     names = ", ".join(sorted(name.replace(",", ":") for name in devices))
+    if not devices and not is_last:
+        return  # another action may have some
     if not devices:
         raise UserError(f"{path}: no event of blkparse in it; {_EXPECTED}")
     if device is None and len(devices) > 1:

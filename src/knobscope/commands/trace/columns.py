@@ -1,6 +1,6 @@
 """The columns that all formats of traces are brought to, and small helpers to write SQL and to look into files."""
 
-import gzip
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
@@ -8,11 +8,14 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from knobscope.commands.trace.unpacking import open_packed
+
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = [
     "COLUMNS",
+    "ISSUE_TO_COMPLETION",
     "MAX_SECTOR",
     "MAX_SECTORS",
     "MAX_TIME_NS",
@@ -57,6 +60,9 @@ MAX_SECTOR = (1 << 53) - 1
 MAX_SECTORS = 1 << 31  # of one request: 1 TiB
 
 
+ISSUE_TO_COMPLETION = "from issue to completion"
+
+
 @dataclass
 class Counts:
     """What a trace says in addition to its requests, and what was odd about it."""
@@ -68,6 +74,7 @@ class Counts:
     requeues: int = 0
     others: int = 0  # neither read, write, discard nor flush: without a size, or a command of the driver's own
     lost_events: int | None = None
+    life: str = ISSUE_TO_COMPLETION  # what latency and depth are of
     duration_ns: int | None = None  # of what was traced, where the trace says so
 
 
@@ -77,12 +84,8 @@ def quote(text: str) -> str:
 
 
 def open_text(path: Path) -> IO[str]:
-    """Open a text file, or one compressed by gzip; a byte order mark is no part of the text."""
-    with path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
-    if is_gzip:
-        return cast(IO[str], gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline=""))
-    return path.open(encoding="utf-8-sig", errors="replace", newline="")
+    """Open a text file, compressed or not; a byte order mark is no part of the text."""
+    return io.TextIOWrapper(open_packed(path), encoding="utf-8-sig", errors="replace", newline="")
 
 
 def fetch_rows(connection: "duckdb.DuckDBPyConnection", kind: type[Row], query: str) -> list[Row]:

@@ -36,12 +36,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "trace",
         help="show the I/O profile of a block trace",
-        description="Read a trace of block requests and tell what `knobscope watch` tells of a running command: sizes, "
-        "alignment, order, depth over time, latency, and which files it went to. A trace is the text of blkparse, CSV "
-        "with columns ts_ns, lba, len_sectors, op (and flush, fua, file, offset, lat_ns where known), or what "
-        "`knobscope watch --trace` recorded. Files compressed by gzip are read too.",
+        description="Read a trace of block requests and show what `knobscope watch` shows of a running command: sizes, "
+        "alignment, order, depth over time, latency, and which files it went to. A trace is the text of blkparse, "
+        "block events of ftrace or `perf script`, the output of biosnoop, CSV with columns ts_ns, lba, len_sectors, op "
+        "(and flush, fua, file, offset, lat_ns where known), or what `knobscope watch --trace` recorded. It may be "
+        "compressed by gzip, xz or zstd.",
     )
-    parser.add_argument("trace", type=Path, metavar="FILE", help="the trace; of a recorded one its directory")
+    parser.add_argument(
+        "trace", type=Path, metavar="FILE", help="the trace, or - for standard input; of a recorded one its directory"
+    )
     parser.add_argument("--json", type=Path, metavar="OUT", help="also write the profile as JSON")
     parser.add_argument("--plot", type=Path, metavar="OUT", help="also draw every request, address over time (SVG)")
     parser.add_argument(
@@ -53,6 +56,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--format", choices=("auto", *FORMATS), default="auto", help="default: what it looks like (%(default)s)"
     )
-    parser.add_argument("--device", metavar="MAJ:MIN", help="of several devices in blkparse text, this one")
+    parser.add_argument("--device", metavar="DEV", help="of several devices, this one: MAJ:MIN, or biosnoop's name")
     parser.add_argument("--file", metavar="GLOB", help="only requests of files with such names, e.g. '*.sst'")
     parser.set_defaults(run=_run)

@@ -1,11 +1,10 @@
 """Limits of a trace, checked before anything keeps a line of it: memory is bounded, whatever the trace is."""
 
-import gzip
 import stat
-import zlib
-from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
+from knobscope.commands.trace.unpacking import is_packed, read_chunks
 from knobscope.errors import UserError
 
 __all__ = [
@@ -15,7 +14,7 @@ __all__ = [
     "MOST_QUEUES",
     "MOST_REQUESTS",
     "check_text",
-    "read_first_line",
+    "read_first_lines",
     "require_few",
     "require_regular",
 ]
@@ -28,7 +27,6 @@ MOST_BYTES = 1 << 34
 MOST_REQUESTS = 12_000_000
 #: Files take some kilobytes each, queues a pass over all requests.
 MOST_FILES, MOST_QUEUES = 50_000, 1024
-_CHUNK = 1 << 18
 _CUT = "cut the trace into parts"
 
 
@@ -36,7 +34,7 @@ def require_regular(path: Path) -> None:
     """UserError for what is neither a regular file nor a directory: a pipe or device may have no end."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise UserError(f"{path}: found something that is no regular file; expected a trace in a file")
+        raise UserError(f"{path}: found no regular file; expected a trace in a file, or -, standard input")
 
 
 def require_few(path: Path, kind: str, count: int, most: int) -> None:
@@ -51,9 +49,9 @@ def check_text(path: Path, most_lines: int | None = None) -> None:
     The text may be compressed. Nothing is read of one whose size says that it is too long.
     """
     lines = length = total = 0
-    if not _is_gzip(path):
+    if not is_packed(path):
         _check_size(path, path.stat().st_size)
-    for chunk in _read_chunks(path):
+    for chunk in read_chunks(path):
         lengths = [len(line) for line in chunk.split(b"\n")]
         lengths[0] += length
         if max(lengths) > LONGEST_LINE:
@@ -71,20 +69,7 @@ def _check_size(path: Path, size: int) -> None:
         raise UserError(f"{path}: more than {MOST_BYTES:,} bytes of text; expected at most that many: {_CUT}")
 
 
-def read_first_line(path: Path) -> str:
-    """Return the first line of a text, compressed or not, as far as a line may go."""
-    return next(_read_chunks(path), b"")[:LONGEST_LINE].partition(b"\n")[0].decode("utf-8-sig", "replace")
-
-
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
-def _read_chunks(path: Path) -> Iterator[bytes]:
-    try:
-        with gzip.open(path) if _is_gzip(path) else path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: the compressed text is damaged ({error}); expected a whole file of gzip") from error
+def read_first_lines(path: Path, count: int) -> list[str]:
+    """Return the first lines of a text, compressed or not, as far as they may go."""
+    start = next(read_chunks(path), b"").decode("utf-8-sig", "replace")
+    return [line[:LONGEST_LINE] for line in islice(start.splitlines(), count)]

@@ -54,6 +54,7 @@ def profile_trace(trace: Trace, unit: int) -> Profile:
         "trace": str(trace.path),
         "format": trace.format,
         "unit": unit,
+        "life": counts.life,
         "duration_s": duration_ns / 1e9,
         "interval_s": interval_ns / 1e9,
         "monitor": "trace",

@@ -15,11 +15,19 @@ from knobscope.commands.trace.limits import (
     MOST_QUEUES,
     MOST_REQUESTS,
     check_text,
-    read_first_line,
+    read_first_lines,
     require_few,
     require_regular,
 )
+from knobscope.commands.trace.other_tools import (
+    convert_biosnoop,
+    convert_events,
+    find_biosnoop,
+    is_events,
+    refuse_unreadable,
+)
 from knobscope.commands.trace.recorded import read_recorded
+from knobscope.commands.trace.unpacking import is_packed, is_stream, read_chunks, save_stream
 from knobscope.errors import UserError
 from knobscope.processes import open_temporary
 from knobscope.tables import TRACE_TABLES, describe_refusal, lock
@@ -29,8 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "Trace", "open_trace"]
 
-Format = Literal["blkparse", "csv", "parquet"]
-FORMATS = ("blkparse", "csv", "parquet")
+Format = Literal["blkparse", "csv", "parquet", "ftrace", "biosnoop"]
+FORMATS = ("blkparse", "csv", "parquet", "ftrace", "biosnoop")
+_FIRST_LINES = 40  # that a format is recognised by: ftrace starts with a picture of its columns
 _MEMORY = "1GB"  # beyond that DuckDB uses files
 
 
@@ -54,20 +63,24 @@ def open_trace(
     """
     import duckdb
 
-    if not path.exists():
-        raise UserError(f"{path}: there is no such file; expected a trace")
-    require_regular(path)
-    chosen = format_ or _recognise(path)
-    if device is not None and chosen != "blkparse":
-        raise UserError("--device: only blkparse text tells devices apart")
     with open_temporary("knobscope-spill-") as spill, duckdb.connect() as connection:
+        source = save_stream(path, spill) if is_stream(path) else path
+        if not source.exists():
+            raise UserError(f"{path}: there is no such file; expected a trace")
+        require_regular(source)
         connection.execute("SET enable_progress_bar = false")
-        files = [path, *(folder / f"{table}.parquet" for table in TRACE_TABLES for folder in (path, path.parent))]
-        lock(connection, files, memory_limit=_MEMORY, temp_directory=str(spill), max_execution_time="0")
         try:
-            counts = _read(connection, path, chosen, device)
+            chosen = format_ or _recognise(source)
+            if device is not None and chosen in ("csv", "parquet"):
+                raise UserError("--device: only blkparse, ftrace and biosnoop know devices")
+            text = _make_readable(source, chosen, spill, device)
+            files = [text, *(folder / f"{table}.parquet" for table in TRACE_TABLES for folder in (path, path.parent))]
+            lock(connection, files, memory_limit=_MEMORY, temp_directory=str(spill), max_execution_time="0")
+            counts = _read(connection, text, chosen, device)
             require_few(path, "requests", _count(connection, "count(*)", "raw"), MOST_REQUESTS)
             _order(connection, counts)
+            if chosen == "biosnoop":
+                counts.out_of_order = 0  # its lines are in the order in which requests ended
             _show(connection, file)
             require_few(path, "queues", _count(connection, "count(DISTINCT queue)", "requests"), MOST_QUEUES)
             require_few(path, "files", _count(connection, "count(DISTINCT file)", "requests"), MOST_FILES)
@@ -76,16 +89,34 @@ def open_trace(
             yield Trace(connection, path, chosen, counts)
         except duckdb.Error as problem:
             raise UserError(f"{path}: not readable as {chosen}: {describe_refusal(problem)}") from problem
+        except UserError as problem:  # about a file that nobody named
+            raise UserError(re.sub(rf"{re.escape(str(spill))}/\w+", str(path), str(problem))) from problem
+
+
+def _make_readable(path: Path, chosen: Format, folder: Path, device: str | None) -> Path:
+    """Return the trace as DuckDB can read it: another file in `folder` if it cannot read this one."""
+    if chosen == "parquet":
+        return path
+    check_text(path, MOST_REQUESTS + 1 if chosen == "csv" else None)
+    out = folder / "text"
+    if chosen == "ftrace":
+        convert_events(path, out)
+    elif chosen == "biosnoop":
+        convert_biosnoop(path, out, device)
+    elif is_packed(path) in ("xz", "zstd") or (is_packed(path) and path.suffix != ".gz"):
+        with out.open("wb") as file:
+            file.writelines(read_chunks(path))
+    else:
+        return path
+    return out
 
 
 def _read(connection: "duckdb.DuckDBPyConnection", path: Path, chosen: Format, device: str | None) -> Counts:
     """Make `raw` of a trace."""
     if chosen == "parquet":
         return read_recorded(connection, path)
-    if chosen == "blkparse":
-        check_text(path)
+    if chosen in ("blkparse", "ftrace"):
         return read_blkparse(connection, path, device)
-    check_text(path, MOST_REQUESTS + 1)
     return read_csv(connection, path)
 
 
@@ -93,10 +124,15 @@ def _recognise(path: Path) -> Format:
     if path.is_dir():
         return "parquet"
     with path.open("rb") as file:
-        head = file.read(4)
-    if head == b"PAR1":
-        return "parquet"
-    first = read_first_line(path)
+        if file.read(4) == b"PAR1":
+            return "parquet"
+    lines = read_first_lines(path, _FIRST_LINES)
+    refuse_unreadable(path, lines[:1])
+    if is_events(lines):
+        return "ftrace"
+    if find_biosnoop(lines) is not None:
+        return "biosnoop"
+    first = lines[0] if lines else ""
     return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
 
 

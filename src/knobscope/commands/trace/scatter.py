@@ -1,6 +1,6 @@
 """A picture of a trace: every request at its time and address, coloured by file or by operation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +23,7 @@ __all__ = ["Group", "draw_scatter"]
 
 _HEIGHT, _LEFT, _TOP = 420, 56, 26
 _CELL = 2  # pixels; all requests of one colour in a cell are one mark, so that a long trace makes no large file
-_LOOKS = ("line-a", "line-b", "line-d", "plain")  # the last one for all that is left
+_FILE_LOOKS = ("line-a", "line-b", "line-d", "plain")  # the last one for all other files
 _MAX_BANDS = 4
 _WIDE_GAP = 0.1  # of all addresses between the lowest and the highest
 _BETWEEN = 26  # pixels between bands, for the name of the axis
@@ -35,6 +35,7 @@ class Group:
     """Requests of one colour: times in ns and addresses in bytes, as many of each."""
 
     name: str
+    look: str
     times: NDArray[np.int64]
     addresses: NDArray[np.int64]
 
@@ -56,15 +57,21 @@ def _list_groups(connection: "duckdb.DuckDBPyConnection", colour: str) -> list[G
     if colour == "op":
         name = "CASE op " + " ".join(f"WHEN {index} THEN '{word}'" for index, word in enumerate(OPERATIONS)) + " END"
     counted = f"SELECT {name} AS name, count(*) AS n FROM requests WHERE op <> 3 GROUP BY 1 ORDER BY 2 DESC"  # noqa: S608
+    from knobscope.figures import OP_LOOKS
+
     names = [name for name, _ in connection.execute(counted).fetchall()]
-    if len(names) > len(_LOOKS):
-        names = [*names[: len(_LOOKS) - 1], "others"]
+    if len(names) > len(_FILE_LOOKS):
+        names = [*names[: len(_FILE_LOOKS) - 1], "others"]
+    looks = [OP_LOOKS[name] for name in names] if colour == "op" else _FILE_LOOKS
     listed = f"list_position({names!r}::VARCHAR[], {name})"
     groups, times, addresses = fetch_columns(
         connection,
         f"SELECT coalesce({listed}, {len(names)}) AS g, ts_ns, lba * 512 AS address FROM requests WHERE op <> 3",  # noqa: S608
     )
-    return [Group(n, times[groups == i], addresses[groups == i]) for i, n in enumerate(names, 1)]
+    return [
+        Group(name, look, times[groups == index], addresses[groups == index])
+        for index, (name, look) in enumerate(zip(names, looks, strict=False), 1)
+    ]
 
 
 def _make_figure(groups: list[Group], title: str, colour: str) -> "Figure":
@@ -89,10 +96,12 @@ def _draw(width: float, groups: list[Group]) -> "Canvas":
     frames = _stack_frames(bands, across)
     for (low, high), frame in zip(bands, frames, strict=True):
         inside = [(group.addresses >= low) & (group.addresses <= high) for group in groups]
-        shown = [Group(g.name, g.times[m] - begin, g.addresses[m]) for g, m in zip(groups, inside, strict=True)]
+        shown = [
+            replace(g, times=g.times[m] - begin, addresses=g.addresses[m]) for g, m in zip(groups, inside, strict=True)
+        ]
         _draw_band(canvas, frame, across, shown, (low, max(high, low + 1)))
     draw_x_axis(canvas, frames[0], [(across(t), short_number(t)) for t in linear_ticks(0, across.high, 8)], "s")
-    draw_legend(canvas, _LEFT, _HEIGHT - 6, [(f"bar {look}", g.name) for g, look in zip(groups, _LOOKS, strict=False)])
+    draw_legend(canvas, _LEFT, _HEIGHT - 6, [(f"bar {group.look}", group.name) for group in groups])
     return canvas
 
 
@@ -133,12 +142,12 @@ def _draw_band(canvas: "Canvas", frame: "Frame", across: "Scale", groups: list[G
     up = Scale(low, high, frame.bottom, frame.top)
     ticks = linear_ticks(low, high, max(int(frame.height / 50), 1))
     draw_y_axis(canvas, frame, [(up(tick), short_number(tick)) for tick in ticks], f"address, {unit}")
-    for group, look in zip(groups, _LOOKS, strict=False):
+    for group in groups:
         columns = _cell(group.times / 1e9, across.low, across.high, frame.width)
         rows = _cell(group.addresses / _UNITS[unit], low, high, frame.height)
         column, row = np.divmod(np.unique(columns * 10_000 + rows), 10_000)
         points = zip((frame.left + _CELL * column).tolist(), (frame.bottom - 1 - _CELL * row).tolist(), strict=True)
-        canvas.points(list(points), f"points {look}")
+        canvas.points(list(points), f"points {group.look}")
 
 
 def _cell(values: NDArray[np.float64], low: float, high: float, pixels: float) -> NDArray[np.int64]:

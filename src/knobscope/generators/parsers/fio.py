@@ -45,8 +45,11 @@ def read_fio(output: Output, interval_s: float) -> LoadResult:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of the report; ValueError where it has a key twice."""
-    if len(dict(pairs)) < len(pairs):
+    """Return an object of the report; ValueError where it has a figure twice.
+
+    An object of texts alone lists the options of a job as they were given, and the last of several has an effect.
+    """
+    if len(dict(pairs)) < len(pairs) and not all(isinstance(value, str) for _, value in pairs):
         raise ValueError("its report has a key twice")
     return dict(pairs)
 

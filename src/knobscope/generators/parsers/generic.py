@@ -49,7 +49,8 @@ def read_generic(output: Output, interval_s: float) -> LoadResult:
             together = {name: count + row[name] for name, count in together.items()}
         operations[_ALL] = _summarise(together, steps)
     intervals = [_interval(second, by_kind.get(_ALL) or steps) for second in sorted({row["second"] for row in steps})]
-    return LoadResult(window_s, operations, intervals, checks_of_output=checks)
+    # Intervals that add up to the total are all there, however long they are.
+    return LoadResult(window_s, operations, intervals, checks_of_output=checks, interval_s=window_s / len(intervals))
 
 
 def _read_rows(lines: Sequence[str]) -> Iterator[Row]:

@@ -251,8 +251,9 @@ def check_programs(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
 
 
 def check_generator(document: Document, generator: Generator) -> Iterator[SpecProblem]:
-    """Yield programs of a generator that this machine does not have."""
+    """Yield programs and paths of a generator that this machine does not have."""
     yield from _check_found(document, "programs", generator.programs, find_program)
+    yield from _check_found(document, "paths", generator.paths, find_path)
 
 
 def check_parameters(document: Document, workload: Workload, generator: Generator) -> Iterator[SpecProblem]:

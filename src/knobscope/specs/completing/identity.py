@@ -85,7 +85,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     Generator: {
         "data": "name parameters files load",
         "run": "run bound warmup_requests parser",
-        "nothing": "description programs record_bytes source",
+        "nothing": "description programs paths record_bytes source",
     },
     Study: {
         "run": "name monitor watch",

@@ -12,7 +12,7 @@ from knobscope.specs.models.kernel import is_kernel_knob
 from knobscope.specs.models.knob import Knob, Version
 from knobscope.specs.models.lifecycle import Command, Connection, Lifecycle, Loading, Readback
 from knobscope.specs.models.part import Part, PartName, part_knob
-from knobscope.specs.models.programs import Program
+from knobscope.specs.models.programs import PathName, Program, find_bare_paths
 from knobscope.specs.models.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
 from knobscope.specs.models.thread_classes import ThreadClass, ThreadPattern
 from knobscope.specs.models.workload import is_workload_knob
@@ -31,7 +31,6 @@ def _check_knob_name(name: str) -> str:
 
 
 KnobName = Annotated[str, Field(pattern=_KNOB_NAME), AfterValidator(_check_knob_name)]
-PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -152,13 +151,7 @@ class Dbms(SpecModel):
         yield from self._find_idle_questions()
         yield from self._find_unreached_server()
         yield from self._find_unknown_clashes()
-        for location, command in self._commands():
-            if command[0] not in self.programs:
-                yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
-        for location, text in self._texts():
-            for _, name in names_in([text], "path"):
-                if name not in self.paths:
-                    yield Misfit(location, f"{{path.{name}}}", f"a name under `paths`: {sorted(self.paths)}")
+        yield from self._find_unknown_files()
         for apply, writing in self.writing.items():
             yield from self._find_wrong_writing(("writing", apply), apply, writing, named=True)
         for name, knob in self.knobs.items():
@@ -168,6 +161,19 @@ class Dbms(SpecModel):
         for name, part in self.parts.items():
             if part.writing is not None:
                 yield from self._find_wrong_writing(("parts", name, "writing"), "restart", part.writing, named=False)
+
+    def _find_unknown_files(self) -> Iterator[Misfit]:
+        """Yield programs and files of commands that neither `programs` nor `paths` has."""
+        for location, command in self._commands():
+            if command[0] not in self.programs:
+                yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
+            yield from find_bare_paths(location, command)
+        for name, arguments in self.generators.items():
+            yield from find_bare_paths(("generators", name), arguments)
+        for location, text in self._texts():
+            for _, name in names_in([text], "path"):
+                if name not in self.paths:
+                    yield Misfit(location, f"{{path.{name}}}", f"a name under `paths`: {sorted(self.paths)}")
 
     def _find_unknown_clashes(self) -> Iterator[Misfit]:
         """Yield knobs in `clashes` that there are not."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
-from knobscope.specs.models.programs import Program
+from knobscope.specs.models.programs import PathName, Program, find_bare_paths
 from knobscope.specs.models.template import GeneratorArgument, GeneratorFileLine, names_in
 from knobscope.specs.models.writing import FileName
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
@@ -31,6 +31,10 @@ class Generator(SpecModel):
     name: Name = Field(description="The file's name without .yaml.")
     description: str = Field(description="What it is.")
     programs: dict[str, Program] = Field(min_length=1, description="Executables by the name that commands call them.")
+    paths: dict[PathName, Program] = Field(
+        default_factory=dict,
+        description="Other files and directories that commands name as {path.NAME}: scripts, jars.",
+    )
     parameters: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Value] = Field(
         default_factory=dict, description="What a workload may choose, with its defaults; {parameter.NAME} in commands."
     )
@@ -61,11 +65,13 @@ class Generator(SpecModel):
         for location, command in self._commands():
             if command[0] not in self.programs:
                 yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
+            yield from find_bare_paths(location, command)
         for location, texts in [*self._commands(), *((("files", name), lines) for name, lines in self.files.items())]:
-            for index, name in names_in(texts, "parameter"):
-                if name not in self.parameters:
-                    expected = f"a name under `parameters`: {sorted(self.parameters)}"
-                    yield Misfit((*location, index), f"{{parameter.{name}}}", expected)
+            for namespace, names in (("parameter", self.parameters), ("path", self.paths)):
+                for index, name in names_in(texts, namespace):
+                    if name not in names:
+                        expected = f"a name under `{namespace}s`: {sorted(names)}"
+                        yield Misfit((*location, index), f"{{{namespace}.{name}}}", expected)
         wanted = "{seconds}" if self.bound == "time" else "{requests}"
         if not any(wanted in text for text in self.run):
             yield Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")

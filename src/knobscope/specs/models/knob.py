@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from knobscope.specs.models.expression import Expression, parse_expression
+from knobscope.specs.models.quantity import count_units
 from knobscope.specs.models.writing import Apply, Writing, same_value
 from knobscope.specs.reading.base import Misfit, SpecModel, Value, value_text
 
@@ -233,7 +234,13 @@ class Knob(SpecModel):
         """Say why the knob's range does not hold this value, or None when it does; special values do not count."""
         wanted = (int,) if self.type == "integer" else (int, float)
         if isinstance(value, bool) or not isinstance(value, wanted):
-            return f"is no {self.type} number"
+            kind = "a whole number" if self.type == "integer" else "a number"
+            count = count_units(value, self.unit) if isinstance(value, str) else None
+            return (
+                f"is not {kind}"
+                + (f" of {self.unit}" if self.unit else "")
+                + (f": write {count:g}" if count is not None else "")
+            )
         low, high = self.range or [value, value]
         holds = low <= value <= high or self.range_is == "guess"
         return None if holds else f"is outside [{low}, {high}]"

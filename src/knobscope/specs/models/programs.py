@@ -2,13 +2,15 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from glob import glob
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Annotated
 
 from pydantic import Field
 
@@ -21,13 +23,16 @@ from knobscope.processes import (
     open_sandbox,
     supervise,
 )
-from knobscope.specs.reading.base import Misfit, SpecModel
+from knobscope.shipped import SHIPPED
+from knobscope.specs.reading.base import Misfit, SpecModel, Value
 
 __all__ = [
+    "PathName",
     "Program",
     "ask_version",
     "clients_directory",
     "digest_of",
+    "find_bare_paths",
     "find_path",
     "find_paths",
     "find_program",
@@ -35,7 +40,10 @@ __all__ = [
     "is_between",
 ]
 
-_CHECKOUT = Path(__file__).resolve().parents[4]
+PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+
+#: An argument, or the value of one, that names a file itself; what the kernel shows is the same in every run.
+_BARE_PATH = re.compile(r"(?:^|=)/(?!dev/|proc/|sys/)\w")
 _DIGEST_LENGTH = 16
 _VERSION_S = 30
 _VERSION_BYTES = 1 << 20
@@ -71,16 +79,27 @@ class Program(SpecModel):
         return self.install or f"apt-get install {self.package}"
 
 
+def find_bare_paths(location: tuple[Value, ...], command: Sequence[str]) -> Iterator[Misfit]:
+    """Yield arguments of a command that name a file of this machine without a key that says so.
+
+    A run might not see it (`/tmp` and closed directories are its own), and would not notice that it was changed.
+    """
+    for index, argument in enumerate(command):
+        if _BARE_PATH.search(argument):
+            expected = "a program under `programs`, or {path.NAME} with the file under `paths`: only those are in a run"
+            yield Misfit((*location, index), repr(argument), expected)
+
+
 def fleet_directory() -> Path:
     """Return where servers lie that no system package installs."""
     named = os.environ.get("KNOBSCOPE_FLEET")
-    return Path(named).absolute() if named else _CHECKOUT / ".fleet"
+    return Path(named).absolute() if named else SHIPPED / ".fleet"
 
 
 def clients_directory() -> Path:
     """Return where the Java clients lie, built or not: KNOBSCOPE_CLIENTS, or clients/target in the checkout."""
     named = os.environ.get("KNOBSCOPE_CLIENTS")
-    return Path(named).absolute() if named else _CHECKOUT / "clients" / "target"
+    return Path(named).absolute() if named else SHIPPED / "clients" / "target"
 
 
 def find_path(wanted: Program) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-__all__ = ["Duration", "Percentage", "Quantity", "Rate", "Size"]
+__all__ = ["Duration", "Percentage", "Quantity", "Rate", "Size", "count_units"]
 
 
 class Quantity:
@@ -144,6 +144,26 @@ class Rate(Quantity):
     def bytes(self) -> float:
         """In bytes per second."""
         return self.amount
+
+
+_BYTES = re.compile(r"(\d*\.?\d*) ?([kKMGT]?)(?:i?B|bytes?)?")
+
+
+def count_units(text: str, unit: str | None) -> float | None:
+    """Return how many units a text with another unit means: 2048 of 8kB for 16MB. None: that cannot be told.
+
+    As in the configuration of a DBMS, 1 kB is 1024 bytes.
+    """
+    if re.fullmatch("ns|us|ms|s", unit or ""):
+        try:
+            return Duration(text).ns / Duration(f"1{unit}").ns
+        except ValueError:
+            return None
+    amount, size = _BYTES.fullmatch(text), _BYTES.fullmatch(unit or "x")
+    if amount is None or size is None or not amount[1].strip(".") or not re.search("[A-Za-z]", text):
+        return None
+    sizes = [float(match[1] or 1) * 1024 ** " KMGT".index(match[2].upper() or " ") for match in (amount, size)]
+    return float(sizes[0] / sizes[1])
 
 
 class Percentage(Quantity):

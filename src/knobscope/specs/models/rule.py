@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from knobscope.shipped import SHIPPED
 from knobscope.specs.reading.base import Misfit, SpecModel
 from knobscope.specs.reading.source import SpecErrors, SpecProblem, load_document, read_text, show_path
 from knobscope.specs.reading.validate import validate_document
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 #: Folder of the rules that come with knobscope.
-SHIPPED_RULES = Path(__file__).resolve().parents[4] / "rules" / "mismatch"
+SHIPPED_RULES = SHIPPED / "rules" / "mismatch"
 #: What a rule may say of a question; `sentence.j2` has a macro for each, named `if_mismatch` and so on.
 VERDICTS = ("mismatch", "none", "insufficient")
 #: What the comment at the head of `rule.sql` has to say, apart from the claim in its first line.

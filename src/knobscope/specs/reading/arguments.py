@@ -6,7 +6,17 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["add_case_argument", "add_study_arguments", "add_study_name", "find_results", "find_spec", "find_study"]
+__all__ = [
+    "add_case_argument",
+    "add_measured_study",
+    "add_study_arguments",
+    "add_study_name",
+    "choose_study",
+    "find_results",
+    "find_spec",
+    "find_study",
+    "list_results",
+]
 
 #: So many names are listed on a line.
 _MOST_NAMES = 12
@@ -18,9 +28,38 @@ def add_study_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
 
 
-def add_case_argument(parser: argparse.ArgumentParser) -> None:
+def add_measured_study(parser: argparse.ArgumentParser) -> None:
+    """Add STUDY, ``--study`` and ``--root``, of which `choose_study` makes one file."""
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="STUDY",
+        help="a study by its YAML or its name in specs/studies; what is not given below is read from its results, and "
+        "what is written goes into the current directory",
+    )
+    parser.add_argument("--study", type=Path, help="study YAML, instead of STUDY")
+    parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+
+
+def choose_study(args: argparse.Namespace) -> Path:
+    """Return the study's file. UserError: it is given twice, or not at all."""
+    if (args.name is None) == (args.study is None):
+        raise UserError("expected the study once: as STUDY or as --study")
+    return Path(args.study) if args.name is None else find_study(args.name)
+
+
+def list_results(study: str, *patterns: str, may_be_none: bool = False) -> list[Path]:
+    """Return the files in a study's results that match one of the patterns. UserError: there are none, and must be."""
+    folder = Path("results") / study
+    files = sorted(path for pattern in patterns for path in folder.glob(pattern) if not path.name.startswith("."))
+    if not files and not may_be_none:
+        raise UserError(f"{folder}: found no {' or '.join(patterns)} in it; expected the results of study {study}")
+    return files
+
+
+def add_case_argument(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     """Add ``--case``."""
-    parser.add_argument("--case", required=True, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
+    parser.add_argument("--case", required=is_required, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")
 
 
 def add_study_name(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.specs import VERDICTS, load_study
-from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect.database import StudyFiles, build_database, write_findings
 from knobscope.stages.detect.rules import run_rules
 from knobscope.storage import whole_file
@@ -18,14 +18,27 @@ __all__ = ["add_parser", "describe_findings"]
 
 
 def _run(args: argparse.Namespace) -> int:
-    specs = load_study(args.study, args.root, runnable=False)
-    with whole_file(args.out) as part:
-        build_database(StudyFiles(args.runs, args.plans, args.fits, args.devices), specs, part)
+    specs = load_study(choose_study(args), args.root, runnable=False)
+    out = args.out or Path(f"{specs.study.name}-detected.duckdb")
+    with whole_file(out) as part:
+        build_database(_list_files(args, specs.study.name), specs, part)
         with open_study(part, threads=1) as connection:
             findings = run_rules(connection, specs)
         write_findings(part, findings, describe=True)
-    print("\n".join(describe_findings(findings)), file=sys.stderr)
+    print("\n".join([*describe_findings(findings), f"wrote {out}"]), file=sys.stderr)
     return 0
+
+
+def _list_files(args: argparse.Namespace, study: str) -> StudyFiles:
+    """Return the files that were named, or those of the study's results."""
+    if args.runs is not None:
+        return StudyFiles(args.runs, args.plans or [], args.fits, args.devices)
+    return StudyFiles(
+        list_results(study, "*/*/*/runs/*"),
+        list_results(study, "*/*/*/plan/*.parquet"),
+        list_results(study, "*/*/*/fit/*.json", may_be_none=True),
+        list_results(study, "devices/*.json"),
+    )
 
 
 def describe_findings(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -53,10 +66,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "the mismatch rules that it asks for (docs/reference/rules.md). Every verdict is mismatch, none or "
         "insufficient.",
     )
-    add_study_arguments(parser)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, metavar="DIR", help="block directories")
-    parser.add_argument("--plans", type=Path, nargs="+", required=True, help="tables `plan` (parquet)")
+    add_measured_study(parser)
+    parser.add_argument("--runs", type=Path, nargs="+", metavar="DIR", help="block directories")
+    parser.add_argument("--plans", type=Path, nargs="+", help="tables `plan` (parquet)")
     parser.add_argument("--fits", type=Path, nargs="*", default=[], help="fits (JSON), below the folder of their case")
     parser.add_argument("--devices", type=Path, nargs="*", default=[], help="device profiles (JSON)")
-    parser.add_argument("--out", type=Path, required=True, help="DuckDB file to write")
+    parser.add_argument("--out", type=Path, help="DuckDB file to write (default: STUDY-detected.duckdb)")
     parser.set_defaults(run=_run)

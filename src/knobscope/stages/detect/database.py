@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from knobscope.errors import UserError
-from knobscope.processes import open_temporary
+from knobscope.processes import open_temporary, usable_cores
 from knobscope.processes.parallel import one_thread
 from knobscope.specs import StudySpecs
 from knobscope.stages.detect.access import contrast_access
@@ -227,7 +227,7 @@ def _add_parquet(connection: "duckdb.DuckDBPyConnection", files: Mapping[str, Se
                 [names],
             )
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(usable_cores()) as pool:
         for table in (reading := {table: pool.submit(read, table) for table, paths in files.items() if paths}):
             try:
                 reading[table].result()

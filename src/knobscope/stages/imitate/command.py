@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from knobscope.devices import open_device
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
-from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import read_findings, run_rules, write_findings
 from knobscope.stages.imitate.findings import blamed_cause, imitate_findings
 from knobscope.storage import read_sealed, whole_file, write_sealed
@@ -28,19 +28,22 @@ _TESTED: tuple[Literal["confirmed", "confirmation", "sentence"], ...] = ("confir
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs = load_study(args.study, args.root, runnable=False)
-    with open_study(args.database) as connection:
+    specs = load_study(choose_study(args), args.root, runnable=False)
+    name = specs.study.name
+    (database,) = [args.database] if args.database else list_results(name, "study.duckdb")
+    out = args.out or Path(f"{name}-imitated.duckdb" if args.device is None else f"{name}-imitated-{args.device}.json")
+    with open_study(database) as connection:
         findings = read_findings(connection)
         rows = _join(findings, args.imitated) if args.imitated else _test(args, specs, connection, findings)
         if args.device is None:
             rows = run_rules(connection, specs, tested=rows)
     if args.device is not None:
         of_device = {index: row for index, row in enumerate(rows) if row["device"] == args.device}
-        write_sealed(args.out, {str(index): {key: row[key] for key in _TESTED} for index, row in of_device.items()})
+        write_sealed(out, {str(index): {key: row[key] for key in _TESTED} for index, row in of_device.items()})
         rows = list(of_device.values())
     else:
-        with whole_file(args.out) as part:
-            shutil.copyfile(args.database, part)
+        with whole_file(out) as part:
+            shutil.copyfile(database, part)
             write_findings(part, rows)
     confirmed = [row["confirmed"] for row in rows if blamed_cause(row, specs.rules) is not None]
     print(
@@ -84,13 +87,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "Where devices are on several machines, each tests its own (--device), and --imitated joins their answers. "
         "Rules that judge the findings of others are evaluated again, without the refuted ones.",
     )
-    add_study_arguments(parser)
-    parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
+    add_measured_study(parser)
+    parser.add_argument("--database", type=Path, help="DuckDB file that `detect` wrote; it is only read")
     parser.add_argument(
         "--out",
         type=Path,
-        required=True,
-        help="DuckDB file to write: the same, its findings confirmed or not; with --device a JSON file",
+        help="DuckDB file to write: the same, its findings confirmed or not; with --device a JSON file (default: "
+        "STUDY-imitated.duckdb, STUDY-imitated-DEVICE.json)",
     )
     parts = parser.add_mutually_exclusive_group()
     parts.add_argument("--device", help="test findings on this device only, and write what came out, for --imitated")

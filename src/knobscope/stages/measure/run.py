@@ -321,7 +321,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         record["run"]["window_late_s"] = max(0.0, window_s - requested_s)
         longest_s = 0.0 if bench.generator is None else (totals["max_us"] or 0.0) / 1e6
         check_window(window_s, requested_s, longest_s)
-    expected = window_s * 1000 / bench.interval_ms
+    expected = window_s / (result.interval_s or bench.interval_ms / 1000)
     check_data(result.checks)
     limit, first_failure = bench.workload.max_failed_share, result.first_failure
     check_result(totals, record["intervals"], expected, bench.series, limit, first_failure)

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, StudySpecs, load_study
-from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import read_findings, read_rows, write_findings, write_rows
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer, judge_finding
@@ -47,7 +47,8 @@ class _Remeasured(TypedDict):
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs = load_study(args.study, args.root, runnable=args.remeasured is None)
+    specs = load_study(choose_study(args), args.root, runnable=args.remeasured is None)
+    _complete(args, specs.study.name)
     with open_study(args.database) as connection:
         findings = read_findings(connection)
         if args.remeasured is not None:
@@ -81,6 +82,15 @@ def _run(args: argparse.Namespace) -> int:
     write_sealed(args.out, {"findings": judged, **tables})
     _tell(answers)
     return 0
+
+
+def _complete(args: argparse.Namespace, study: str) -> None:
+    """Take what is not given from the results of the study."""
+    if args.database is None:
+        (args.database,), (store,) = list_results(study, "study.duckdb"), list_results(study, "store")
+        args.store, args.devices = args.store or store, args.devices or list_results(study, "devices/*.json")
+    ending = "remeasured.duckdb" if args.device is None else f"remeasured-{args.device}.json"
+    args.out = args.out or Path(f"{study}-{ending}")
 
 
 def _list_fastest(args: argparse.Namespace, specs: StudySpecs, answers: Sequence[Answer]) -> list[FastestRow]:
@@ -169,8 +179,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "Each device is measured on its own machine "
         "(--device), and --remeasured joins the answers.",
     )
-    add_study_arguments(parser)
-    parser.add_argument("--database", type=Path, required=True, help="DuckDB file that `detect` wrote; it is only read")
+    add_measured_study(parser)
+    parser.add_argument("--database", type=Path, help="DuckDB file that `detect` wrote; it is only read")
     parser.add_argument("--devices", type=Path, nargs="+", default=[], help="profiles of all devices (JSON)")
     parser.add_argument("--store", type=Path, help="directory of the run store")
     parts = parser.add_mutually_exclusive_group(required=True)
@@ -181,7 +191,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--out",
         type=Path,
-        required=True,
-        help="with --device a JSON file; with --remeasured a DuckDB file: the same database, and what came out",
+        help="with --device a JSON file; with --remeasured a DuckDB file: the same database, and what came out "
+        "(default: STUDY-remeasured-DEVICE.json, STUDY-remeasured.duckdb)",
     )
     parser.set_defaults(run=_run)

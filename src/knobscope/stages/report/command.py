@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from knobscope.specs import load_study
-from knobscope.specs.reading.arguments import add_study_arguments
+from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.report.page import render_report
 from knobscope.study_data.study import MOST_CASES
 
@@ -13,9 +13,11 @@ __all__ = ["add_parser"]
 
 
 def _run(args: argparse.Namespace) -> int:
-    specs = load_study(args.study, args.root, runnable=False)
-    page = render_report(args.database, specs, args.out, figures=args.figures, traces=args.traces, cases=args.cases)
-    print(f"wrote {args.out} ({page.size_bytes / 1e6:.1f} MB, {page.figures} figures)", file=sys.stderr)
+    specs = load_study(choose_study(args), args.root, runnable=False)
+    (database,) = [args.database] if args.database else list_results(specs.study.name, "study.duckdb")
+    out = args.out or Path(f"{specs.study.name}-report.html")
+    page = render_report(database, specs, out, figures=args.figures, traces=args.traces, cases=args.cases)
+    print(f"wrote {out} ({page.size_bytes / 1e6:.1f} MB, {page.figures} figures)", file=sys.stderr)
     return 0
 
 
@@ -27,15 +29,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Render a study as one HTML page: findings first, then effects, ranking, devices and runs. It is "
         "one file, loads nothing from elsewhere, and can be sent to others.",
     )
-    add_study_arguments(parser)
-    parser.add_argument("--database", type=Path, required=True, help="the study's DuckDB file; it is only read")
+    add_measured_study(parser)
+    parser.add_argument("--database", type=Path, help="the study's DuckDB file; it is only read")
     parser.add_argument(
         "--traces",
         type=Path,
         metavar="DIR",
         help="traces of single runs to draw (default: `traces` next to the database)",
     )
-    parser.add_argument("--out", type=Path, required=True, help="HTML file to write")
+    parser.add_argument("--out", type=Path, help="HTML file to write (default: STUDY-report.html)")
     parser.add_argument(
         "--figures",
         type=Path,

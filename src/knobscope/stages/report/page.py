@@ -48,6 +48,14 @@ __all__ = ["Rendered", "make_environment", "page_style", "render_report"]
 
 #: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
 _MOST_CSV = 32_000
+#: On a narrow screen a row of a table is a list of cells, each with the name of its column.
+_NAME_CELLS = """\
+for (const table of document.querySelectorAll("table")) {
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
+  for (const row of table.tBodies[0].rows) {
+    for (const [column, cell] of [...row.cells].entries()) cell.dataset.head = heads[column];
+  }
+}"""
 
 
 @dataclass(frozen=True)
@@ -118,9 +126,10 @@ def render_report(
 @cache  # it keeps templates that were compiled, which takes a tenth of a second
 def make_environment(package: str) -> "jinja2.Environment":
     """Return what renders the templates of a package; filter `figure_svg` draws a figure,
-    `csv_link` gives the address of its data.
+    `csv_link` gives the address of its data; `name_cells` is the script that a page with tables needs.
     """
     import jinja2
+    from markupsafe import Markup
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(package, ""),
@@ -129,6 +138,7 @@ def make_environment(package: str) -> "jinja2.Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["name_cells"] = Markup(_NAME_CELLS)  # noqa: S704
     environment.filters["figure_svg"] = _figure_svg
     environment.filters["csv_link"] = _csv_link
     return environment

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from knobscope.errors import UserError
-from knobscope.specs import Dbms, Value, find_case, is_factor, load_study, value_text
-from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
+from knobscope.specs import Case, Dbms, StudySpecs, Value, find_case, is_factor, load_study, value_text
+from knobscope.specs.reading.arguments import add_case_argument, add_measured_study, choose_study, list_results
 from knobscope.stages.plan import (
     DesignSpace,
     case_space,
@@ -53,8 +53,9 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
 
 
 def _run(args: argparse.Namespace) -> int:
-    specs = load_study(args.study, args.root, runnable=False)
-    case = find_case(specs, args.case)
+    study = choose_study(args)
+    specs = load_study(study, args.root, runnable=False)
+    case = _complete(args, specs)
     space, screening = case_space(specs, case), specs.study.screening
     knobs = list(space.levels)
     table = screening_table(args.runs, args.plans, knobs)
@@ -62,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
     is_narrowing = sampling_method(specs, case) == "narrowing"
     costly = find_costly(space, read_earlier(space, args.plans, args.runs)) if is_narrowing else []
-    models, first = args.study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
+    models, first = study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
     start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
     selection = select_knobs(
         table,
@@ -92,6 +93,24 @@ def _run(args: argparse.Namespace) -> int:
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
     return 0
+
+
+def _complete(args: argparse.Namespace, specs: StudySpecs) -> Case:
+    """Return the case, of several the one that is named, and take what is not given from the results of the study."""
+    if args.case is None and len(specs.cases) > 1:
+        raise UserError(f"expected one of {', '.join(map(str, specs.cases))} as --case")
+    case = find_case(specs, args.case or str(specs.cases[0]))
+    if args.plans is None:
+        plans = list_results(specs.study.name, f"{case}/plan/screen-*.parquet")
+        rounds = {int(plan.stem.rpartition("-")[2]): plan for plan in plans}
+        args.round = max(rounds) if args.round is None else args.round
+        args.plans = [plan for number, plan in sorted(rounds.items()) if number <= args.round]
+    args.round = args.round or 0
+    if args.runs is None:
+        blocks = [f"{case}/runs/screen-{number}-*" for number in range(args.round + 1)]
+        args.runs = list_results(specs.study.name, *blocks)
+    args.out = args.out or Path(f"{specs.study.name}-fit-{args.round}.json")
+    return case
 
 
 def _candidates(space: DesignSpace) -> "pd.DataFrame":
@@ -137,10 +156,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Fit all screening runs of a case so far, decide whether to stop (R2 on all splits), and rank the "
         "knobs. The runs of all rounds come together.",
     )
-    add_study_arguments(parser)
-    add_case_argument(parser)
-    parser.add_argument("--round", type=int, required=True, help="screening round, from 0")
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="block directories of all rounds so far")
-    parser.add_argument("--plans", type=Path, nargs="+", required=True, help="plans of all rounds so far (parquet)")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    add_measured_study(parser)
+    add_case_argument(parser, is_required=False)
+    parser.add_argument("--round", type=int, help="screening round, from 0 (default: the last one)")
+    parser.add_argument("--runs", type=Path, nargs="+", help="block directories of all rounds so far")
+    parser.add_argument("--plans", type=Path, nargs="+", help="plans of all rounds so far (parquet)")
+    parser.add_argument("--out", type=Path, help="JSON file to write (default: STUDY-fit-ROUND.json)")
     parser.set_defaults(run=_run)

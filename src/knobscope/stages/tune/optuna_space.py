@@ -26,7 +26,7 @@ def load_optuna() -> Any:
         import optuna
     except ImportError as error:
         raise UserError(
-            "Optuna is not installed; tuning needs it: `make setup`, or pip install -e '.[tune]' in the checkout"
+            "Optuna is not installed; this needs it: `make setup` in the checkout, or pip install optuna"
         ) from error
     return optuna
 

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from knobscope.figures import Curve, Figure, draw_latencies, draw_series, slug
+from knobscope.figures import OP_LOOKS, Curve, Figure, draw_latencies, draw_series, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.study_data.study import Row, StudyData, name_case
-from knobscope.text.formats import format_number, format_rate, format_share, format_size, share_of
+from knobscope.text.formats import format_number, format_rate, format_seconds, format_share, format_size, share_of
 
 __all__ = ["DefaultIo", "IoLine", "build_default_io"]
-
-_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "line-d"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,7 @@ def build_default_io(data: StudyData, case: Case) -> DefaultIo:
         picture_sizes(data, compared, "read"),
         picture_depth(data, compared),
         _series_figure(data, compared),
+        _progress_figure(data, compared),
         _latency_figure(data, compared),
     ]
     lines = _io_lines(data, compared)
@@ -114,7 +113,7 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
 
     def curves(take: Callable[[Row], float]) -> list[Curve]:
         by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
-        return [Curve(op, _LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
+        return [Curve(op, OP_LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
 
     depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
     panels = [
@@ -129,6 +128,37 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
         draw=lambda width: draw_series(width, [panel for panel in panels if panel[1]]),
         data=rows,
         caption=f"The run whose throughput is in the middle: {format_rate(typical['throughput_ops'])}.",
+    )
+
+
+def _progress_figure(data: StudyData, compared: Comparison) -> Figure | None:
+    """Show the operations done so far, in the middle run and in the one that paused longest: a stall is a flat part."""
+    runs = sorted((run for run in compared.settings[0].runs), key=lambda run: run["throughput_ops"] or 0)
+    middle, paused = runs[len(runs) // 2], max(runs, key=lambda run: run["window_pause_s"] or 0)
+    shown = {middle["run_id"]: ("middle", "plain"), paused["run_id"]: ("stalled", "bad")}
+    pause = paused["window_pause_s"] or 0
+    if not pause:
+        shown = {middle["run_id"]: ("middle", "plain")}
+    rows = data.rows(
+        "SELECT run_id, t_s, sum(ops) OVER (PARTITION BY run_id ORDER BY t_s)::BIGINT AS operations "
+        "FROM intervals WHERE list_contains(?, run_id) ORDER BY run_id, t_s",
+        list(shown),
+    )
+    curves = [
+        Curve(name, look, [(0.0, 0.0), *((row["t_s"], row["operations"]) for row in rows if row["run_id"] == run_id)])
+        for run_id, (name, look) in shown.items()
+    ]
+    if len(rows) < 2:
+        return None
+    caption = f"The default run whose throughput is in the middle: {format_rate(middle['throughput_ops'])}"
+    caption += f"; and the one that paused longest, for {format_seconds(pause)}." if pause else "; none paused."
+    return Figure(
+        name=slug(compared.name, "progress"),
+        title="Operations so far",
+        description=f"Operations done by each second of a run. {caption}",
+        draw=lambda width: draw_series(width, [("operations", curves)]),
+        data=rows,
+        caption=caption,
     )
 
 
@@ -151,7 +181,7 @@ def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
         compared.settings[0].watched,
     )
     curves = []
-    for op, look in _LOOKS.items():
+    for op, look in OP_LOOKS.items():
         op_rows = [row for row in rows if row["op"] == op]
         total = sum(row["requests"] for row in op_rows)
         if total:

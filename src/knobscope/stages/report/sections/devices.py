@@ -131,7 +131,7 @@ def _limits(device: Device) -> list[tuple[str, str, str]]:
 
 def _write_sizes(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
-    for curve, name, look in (("write_size", "sustained", "line-a"), ("write_size_durable", "durable", "line-b")):
+    for curve, name, look in (("write_size", "sustained", "line-b"), ("write_size_durable", "durable", "line-c")):
         curve_rows = [row for row in rows if row["curve"] == curve and row["bytes_per_s"] and not row["shift_bytes"]]
         table += curve_rows
         if curve_rows:
@@ -154,8 +154,8 @@ def _write_sizes(profile: Row, rows: Rows) -> Figure | None:
 def _write_units(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for curve, shifted, name, look in (
-        ("write_size_durable", False, "durable", "line-a"),
-        ("write_size_durable", True, "shifted", "line-a dashed"),
+        ("write_size_durable", False, "durable", "line-c"),
+        ("write_size_durable", True, "shifted", "line-c dashed"),
         ("write_size_alone", False, "not durable", "line-b"),
         ("write_size_alone", True, "shifted", "line-b dashed"),
     ):

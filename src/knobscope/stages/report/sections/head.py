@@ -3,8 +3,10 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from knobscope.specs import Workload
+from knobscope.stages.plan import case_space
 from knobscope.stages.report.sections.client import tell_client
 from knobscope.stages.report.sections.effects import read_effect
 from knobscope.stages.report.sections.findings import FindingsSection
@@ -23,6 +25,7 @@ from knobscope.text.formats import (
     describe_change,
     format_count,
     format_number,
+    format_seconds,
     format_share,
     format_time,
     format_value,
@@ -51,7 +54,13 @@ class Head:
 def build_head(data: StudyData, findings: FindingsSection) -> Head:
     """Return the top of the page."""
     study, controls = data.specs.study, find_controls(data)
-    sentences = [*_strongest_knobs(data), *_verdicts(data, findings), *_false_alarms(controls), *_losses(data)]
+    sentences = [
+        *_strongest_knobs(data),
+        *_verdicts(data, findings),
+        *_visible(data, findings),
+        *_false_alarms(controls),
+        *_losses(data),
+    ]
     return Head(
         title=study.name,
         description=study.description,
@@ -156,6 +165,16 @@ def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     yield f"{summary}."
 
 
+def _visible(data: StudyData, findings: FindingsSection) -> Iterator[str]:
+    """Say how large an effect has to be to be seen, where nothing was: noise hides mismatches, too."""
+    width = data.value("SELECT median(high - low) / 2 FROM effects WHERE metric = 'throughput_ops' AND low IS NOT NULL")
+    if width is not None and not findings.mismatches:
+        yield (
+            f"Effects on throughput of less than {describe_change(width, '', '').strip()} could not be seen (half of "
+            "a typical 95 % interval)."
+        )
+
+
 def _example(findings: FindingsSection) -> str:
     """Return a short reason why something could not be judged: of a knob, if there is one.
 
@@ -203,6 +222,21 @@ def _describe_workload(workload: Workload) -> str:
     )
 
 
+def _describe_account(data: StudyData) -> str:
+    """Say what the runs cost, and what each combination of the same values, measured once, would have cost."""
+    (spent,) = data.rows(
+        "SELECT count(*) AS runs, coalesce(sum(overhead_s), 0) AS around_s, "
+        "coalesce(sum(window_s), 0) + around_s AS all_s FROM runs"
+    )
+    spaces = [case_space(data.specs, case).levels for case in data.specs.cases]
+    grid = sum(prod(len(levels) for levels in space.values()) for space in spaces)
+    return (
+        f"{plural(spent['runs'], 'run')} took {format_seconds(spent['all_s'])}, {format_seconds(spent['around_s'])} of "
+        f"it outside the measured windows; a full grid of the values that screening draws from has "
+        f"{plural(grid, 'run')}, {format_seconds(grid * spent['all_s'] / spent['runs'])}"
+    )
+
+
 def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
     versions = data.rows(
         "SELECT dbms, list(DISTINCT dbms_version ORDER BY dbms_version) FILTER (dbms_version <> '') AS versions "
@@ -217,6 +251,8 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
     if span["n"]:
         yield "Measured", f"{span['n']:,} runs from {format_time(span['first'])} to {format_time(span['last'])} (UTC)"
+        if not data.is_imported:
+            yield "This study's account", _describe_account(data)
     machines = [
         row["machine"] for row in data.rows("SELECT DISTINCT machine FROM runs WHERE machine IS NOT NULL ORDER BY 1")
     ]

@@ -32,12 +32,14 @@ def submitters_figure(data: StudyData, case: Case, runs: list[str]) -> Figure | 
         return None
     by_name: dict[str, dict[str, float]] = {}
     counts: dict[str, int] = {}
+    sizes: dict[str, str] = {}
     for row in rows:
         by_name.setdefault(row["thread"], {})[row["op"]] = row["bytes"]
+        sizes.setdefault(row["thread"], f"{row['op']}s of {format_size(row['bytes'] / row['requests'])}")
         counts[row["thread"]] = max(counts.get(row["thread"], 0), row["names"])
     ordered = sorted(by_name, key=lambda name: -sum(by_name[name].values()))
     shown = [
-        FileSizes(name, f"{counts[name]} names" if counts[name] > 1 else "", by_name[name])
+        FileSizes(f"{name} ({counts[name]} names)" if counts[name] > 1 else name, sizes[name], by_name[name])
         for name in ordered[:_MOST_SUBMITTERS]
     ]
     omitted_count = len(ordered) - len(shown)
@@ -48,8 +50,8 @@ def submitters_figure(data: StudyData, case: Case, runs: list[str]) -> Figure | 
         description=f"Bytes read and written in a run of {name_case(case)}, by submitting thread: {summary}.",
         draw=lambda width: draw_file_sizes(width, shown),
         data=rows,
-        caption="mean of a run with the default configuration, from all threads; kworker is the kernel's "
-        "writeback, jbd2 the file system's journal"
+        caption="mean of a run with the default configuration, from all threads, with the mean size of a request; "
+        "kworker is the kernel's writeback, jbd2 the file system's journal"
         + (f"; {plural(omitted_count, 'smaller one')} not shown" if omitted_count else ""),
     )
 

@@ -10,7 +10,7 @@ __all__ = ["time_figures"]
 
 _MOST_BARS = 12
 #: Part -> its words and its look in the picture.
-_PARTS = {"flush_us": ("flush", "line-b"), "transfer_us": ("read, write", "line-a"), "idle_us": ("no request", "soft")}
+_PARTS = {"flush_us": ("flush", "line-c"), "transfer_us": ("read, write", "line-d"), "idle_us": ("no request", "soft")}
 #: What the device does meanwhile; below this share of the change it is not told.
 _WORDS = {"flush_us": "flushes for", "transfer_us": "reads or writes for", "idle_us": "has no request for"}
 _WORTH_TELLING = 0.02

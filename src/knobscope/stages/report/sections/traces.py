@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from knobscope.figures import Figure, Point, PointGroup, draw_queues, draw_scatter, slug
+from knobscope.figures import OP_LOOKS, Figure, Point, PointGroup, draw_queues, draw_scatter, slug
 from knobscope.specs import Case
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.tables import open_files
@@ -16,7 +16,6 @@ _MOST_FILES = 4
 _COLUMNS, _ROWS, _MOST_POINTS = 160, 70, 3000
 #: Hardware queues of one picture, and its intervals.
 _MOST_QUEUES, _INTERVALS = 16, 80
-_OP_LOOKS = {"read": "line-a", "write": "line-b"}
 _THREAD_LOOKS = ("line-a", "line-b", "line-c")  # the busiest ones; all others are grey
 
 
@@ -91,7 +90,7 @@ def _point_groups(cells: Rows, group: str) -> list[PointGroup]:
         points.setdefault(cell[group], []).append((cell["second"], cell["byte_offset"]))
         requests[cell[group]] = requests.get(cell[group], 0) + cell["requests"]
     if group == "op":
-        return [PointGroup(f"{op}s", look, points[op]) for op, look in _OP_LOOKS.items() if op in points]
+        return [PointGroup(f"{op}s", look, points[op]) for op, look in OP_LOOKS.items() if op in points]
     busiest = sorted(points, key=lambda name: (-requests[name], name))
     named, unnamed = busiest[: len(_THREAD_LOOKS)], busiest[len(_THREAD_LOOKS) :]
     groups = [PointGroup(name, look, points[name]) for name, look in zip(named, _THREAD_LOOKS, strict=False)]

@@ -1,0 +1,45 @@
+"""What an operation of the default configuration waits for in both studies, where both watched waits."""
+
+from dataclasses import dataclass
+
+from knobscope.commands.compare.baselines import default_runs
+from knobscope.commands.compare.matching import CasePair
+from knobscope.commands.compare.reading import Row, StudyTables
+from knobscope.specs import Case
+from knobscope.text.budgets import Part, sum_parts
+
+__all__ = ["Budgets", "compare_budgets"]
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Mean time of an operation by reason, in microseconds, over runs of the default configuration."""
+
+    a: list[Part]
+    b: list[Part]
+
+
+def compare_budgets(a: StudyTables, b: StudyTables, pair: CasePair) -> Budgets | None:
+    """Return the budgets of a pair of cases; None where either study did not watch the waits of sessions."""
+    budgets = Budgets(_read(a, pair.a), _read(b, pair.b))
+    return budgets if budgets.a and budgets.b else None
+
+
+def _read(study: StudyTables, case: Case) -> list[Part]:
+    operations = {run["run_id"]: _count_operations(run) for run in default_runs(study, case)}
+    waits, chains = (
+        [
+            {**row, **{name: row[name] / count for name in ("time_us", "through_us") if name in row}}
+            for row in study.rows[table]
+            if (count := operations.get(row["run_id"]))
+        ]
+        for table in ("waits", "wait_chains")
+    )
+    return sum_parts(waits, chains, operations=len({row["run_id"] for row in waits}))
+
+
+def _count_operations(run: Row) -> float | None:
+    """Return the operations of the time in which waits were counted; where it is not known, that was the window."""
+    if run["throughput_ops"] is None or run["waits_s"] is None:
+        return run["operations"]  # type: ignore[no-any-return]
+    return float(run["throughput_ops"] * run["waits_s"])

@@ -1,0 +1,35 @@
+"""Where waits were watched, time decides: studies in which counts alone would say something else."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+from generated_studies import Truth
+
+Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
+
+#: Of the two clients an operation takes 2,000 us together, and 984 us more with a value that is slower by e^0.4.
+WAITS = (("flush", 300.0), ("write", 100.0), ("cpu", 400.0), ("runnable", 10.0))
+SLOWER = -0.4
+#: Rule, truth of a value, verdict, and what the sentence says.
+CASES = [
+    ("flush", Truth(SLOWER, waits=(("flush", 800.0),)), "mismatch", "although their number does not clearly rise"),
+    ("flush", Truth(SLOWER, flushes=1.0, waits=(("flush", 800.0),)), "mismatch", "they are the cause"),
+    ("flush", Truth(SLOWER, flushes=1.0, waits=(("cpu", 900.0),)), "none", "clients wait for them for at most"),
+    ("io_size", Truth(SLOWER, writes=0.4, waits=(("write", 800.0),)), "mismatch", "for the time that clients wait"),
+    ("io_size", Truth(SLOWER, writes=0.4, waits=(("cpu", 900.0),)), "none", "wait for writes and flushes for at most"),
+    ("io_sequentiality", Truth(SLOWER, cpu=0.7, write_run=0.4, waits=(("cpu", 900.0),)), "mismatch", "compute or wait"),
+    ("io_sequentiality", Truth(SLOWER, cpu=0.7, write_run=0.4, waits=(("lock", 900.0),)), "none", "for at most"),
+]
+
+
+@pytest.mark.parametrize(("rule", "truth", "verdict", "said"), CASES)
+def test_time_decides_against_counts(judge_one: Judge, rule: str, truth: Truth, verdict: str, said: str) -> None:
+    cases = [{"truth": {("page", "16"): one}} for _, one, *_ in CASES]
+    case = {"truth": {("page", "16"): truth}}
+    more = {"noise": 0.006, "share_noise": 0.003, "repeats": 4, "knobs": ("page",), "unit_us": 500.0}
+    findings = judge_one(rule, cases, case, waits=WAITS, **more)
+    row = findings.set_index(["knob", "value"]).loc[("page", "16")]
+    assert row["verdict"] == verdict, row["sentence"]
+    assert said in row["sentence"]
+    assert not findings["sentence"].str.contains("watch: [waits]", regex=False).any()
