@@ -24,10 +24,10 @@ class HeldCgroup:
     """
 
     def __init__(self, hierarchy: Path, path: str, uid: int | None, announce: Announce) -> None:
+        self._path, self._uid = path, uid
         self._held = _open_beneath(hierarchy, path)
         try:
-            owners = {pid: get_owners(pid) for pid in self._list_processes()} if uid is not None else {}
-            if uid is not None and set().union(*owners.values()) != {uid}:
+            if uid is not None and self._list_owners() != {uid}:
                 raise PermissionError(f"cgroup {path}: expected processes of user {uid} only")
             announce(self.directories)
         except BaseException:
@@ -44,9 +44,24 @@ class HeldCgroup:
         lines = (self.directories[0] / "cpu.stat").read_text().splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith("usage_usec "))
 
+    def check_owners(self) -> None:
+        """Raise PermissionError when a process of another user has come in since."""
+        if self._uid is not None and self._list_owners() - {self._uid}:
+            raise PermissionError(
+                f"cgroup {self._path}: a process of another user came in while it was watched; expected processes of "
+                f"user {self._uid} only"
+            )
+
     def release(self) -> None:
         """Let go of it."""
         os.close(self._held)
+
+    def _list_owners(self) -> set[int]:
+        owners: set[int] = set()
+        for pid in self._list_processes():
+            with contextlib.suppress(ProcessLookupError):  # ended while we looked
+                owners |= get_owners(pid)
+        return owners
 
     def _list_processes(self) -> Iterator[int]:
         for _, _, _, directory in os.fwalk(".", dir_fd=self._held):

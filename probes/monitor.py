@@ -214,6 +214,8 @@ class Monitor:
         self._is_counting = False
         if self._trace:
             self._send(*self._trace.take_rest(), reading.end_ns)
+        if isinstance(self._cgroup, HeldCgroup):
+            self._cgroup.check_owners()
         cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
         if isinstance(reading, LightReading):
             profile = summarise_light(reading, self._snapshots)

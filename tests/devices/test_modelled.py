@@ -87,14 +87,14 @@ time.sleep(600)
 """
 
 
-def start_owner(device: Device) -> "subprocess.Popen[str]":
+def start_owner(device: Device, *, is_awaited: bool = True) -> "subprocess.Popen[str]":
     owner = subprocess.Popen(
         [sys.executable, "-c", _OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert owner.stdin is not None and owner.stdout is not None
     owner.stdin.write(device.model_dump_json())
     owner.stdin.close()
-    assert owner.stdout.readline().strip() == str(folder_of(device).mount)
+    assert not is_awaited or owner.stdout.readline().strip() == str(folder_of(device).mount)
     return owner
 
 
@@ -108,6 +108,29 @@ def test_it_goes_when_its_owner_is_killed(make_device: MakeDevice) -> None:
     user.kill()
     user.wait()
     assert wait_until(lambda: leftovers(folder_of(device)) == []), leftovers(folder_of(device))
+
+
+@pytest.mark.parametrize("moment", ["warden", pytest.param("mount", marks=pytest.mark.long)])
+def test_nothing_is_left_of_a_process_group_that_is_killed_bringing_it_up(make_device: MakeDevice, moment: str) -> None:
+    """Before its program answers, or while mount reads from the slow device."""
+    device = make_device(read="200ms")
+    folder = folder_of(device)
+    owner = start_owner(device, is_awaited=False)
+    assert wait_until(lambda: any(_MOMENTS[moment](Path("/proc", child)) for child in list_children(owner.pid)))
+    os.killpg(owner.pid, signal.SIGTERM)
+    owner.wait()
+    assert wait_until(lambda: leftovers(folder) == []), leftovers(folder)
+
+
+_MOUNT = "165 "  # the system call, on x86-64
+_MOMENTS = {
+    "warden": lambda child: "knobscope.devices.warden" in (child / "cmdline").read_text(),
+    "mount": lambda child: (child / "syscall").read_text().startswith(_MOUNT),
+}
+
+
+def list_children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def test_it_stays_while_another_owner_lives(make_device: MakeDevice) -> None:

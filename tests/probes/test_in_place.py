@@ -126,6 +126,14 @@ def test_a_user_watches_only_cgroups_of_his_own(system_python: str, device: str,
             with sleeper(group):  # root's
                 assert "expected processes of user 65534 only" in talk.ask(f"watch {name}")["reason"]
         assert "only" in talk.ask(f"watch {name}")["reason"], "of an empty one nobody knows whose it is"
+        with sleeper(group, "nobody"):
+            talk.ask(f"watch {name}")
+            talk.ask("begin")
+            with sleeper(group):
+                assert "another user came in" in talk.ask("end")["reason"]
+            assert talk.ask(f"watch {name}")["event"] == "watching", "the next run is not affected"
+            talk.ask("begin")
+        assert talk.ask("end")["event"] == "profile", "of a group that has become empty, too"
         with sleeper() as process:
             assert "does not belong to user 65534" in talk.ask(f"watch {process.pid}")["reason"]
 

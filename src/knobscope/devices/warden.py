@@ -9,6 +9,7 @@ import os
 import select
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from knobscope.devices.folder import DeviceFolder, claim_folder
@@ -39,7 +40,6 @@ def start_warden(folder: DeviceFolder, model: DeviceModel | Delay) -> None:
             cwd="/",
         )
         os.close(write_end)
-        folder.warden.write_text(str(warden.pid))
         if answer.readline() != _READY:
             warden.wait()
             output = read_tail(folder.log).strip()
@@ -85,12 +85,13 @@ def _wait(owners: list[int], ended: int) -> None:
 
 def main(device: str, images: str, answer: str, command: list[str]) -> int:
     """Run the program and stay until the device is gone."""
+    folder = DeviceFolder(device, Path(images))
+    folder.warden.write_text(str(os.getpid()))
     program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert program.stdout is not None  # noqa: S101 - it was asked for
-    folder = DeviceFolder(device, Path(images))
     folder.program.write_text(str(program.pid))
     line = program.stdout.readline()
-    with os.fdopen(int(answer), "wb") as caller:
+    with suppress(BrokenPipeError), os.fdopen(int(answer), "wb") as caller:  # killed: what it began is removed below
         caller.write(line)
     if line != _READY:
         return program.wait()

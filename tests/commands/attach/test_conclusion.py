@@ -13,13 +13,30 @@ from knobscope.specs import Dbms
 
 
 def facts(
-    *, reads: float = 0, writes: float = 0, flushes: float = 0, us: Mapping[str, float] | None = None, **more: Any
+    *,
+    reads: float = 0,
+    writes: float = 0,
+    flushes: float = 0,
+    us: Mapping[str, float] | None = None,
+    foreign: float = 0,
+    **more: Any,
 ) -> Facts:
-    """A window: requests per second of the server and of the device, mean microseconds by operation."""
+    """A window: requests per second, mean microseconds by operation; `foreign`: reads per second of others."""
     times = {"read": 100.0, "write": 50.0, "flush": 1000.0, **(us or {})}
     rates = {"read": reads, "write": writes, "flush": flushes}
-    operations = {op: Operation(rate, rate, 4096, times[op], None) for op, rate in rates.items()}
-    usual = {"busy_share": 0.0, "depth": 1.0, "one_share": 1.0, "cores": 0.5, "machine_share": 0.3, "own_share": 1.0}
+    others = {"read": foreign}
+    operations = {
+        op: Operation(rate, rate + others.get(op, 0), 4096, times[op], None, others.get(op, 0))
+        for op, rate in rates.items()
+    }
+    usual = {
+        "busy_share": 0.0,
+        "depth": 1.0,
+        "one_share": 1.0,
+        "cores": 0.5,
+        "machine_share": 0.3,
+        "foreign_share": 0.0,
+    }
     return Facts(10.0, operations, **{**usual, **more})
 
 
@@ -34,7 +51,7 @@ def facts(
         (facts(writes=10, busy_share=0.1, cores=0.9), "cpu", "Not the device"),
         (facts(writes=10, busy_share=0.1, cores=0.1), "other", "Not the device"),
         (facts(cores=0.01), "idle", "The server is idle"),
-        (facts(reads=900, busy_share=0.9, own_share=0.1), "neighbour", "Others use the device"),
+        (facts(cores=0.01, busy_share=0.9, foreign_share=0.9), "neighbour", "Others use the device"),
     ],
 )
 def test_counts_and_times_name_what_is_at_fault(window: Facts, at_fault: str, words: str) -> None:
@@ -45,7 +62,7 @@ def test_counts_and_times_name_what_is_at_fault(window: Facts, at_fault: str, wo
 
 
 def test_neighbours_are_named_where_the_device_holds_a_server_back() -> None:
-    found = conclude(facts(flushes=900, writes=100, busy_share=0.9, own_share=0.2), None)
+    found = conclude(facts(flushes=900, writes=100, busy_share=0.9, foreign_share=0.8), None)
     assert found.at_fault == "flush"
     assert "others cause 80" in found.headline
 
@@ -90,6 +107,16 @@ def test_time_of_sessions_decides_where_it_is_known() -> None:
     found = conclude(facts(flushes=1, machine_share=1.0), budget)
     headline = found.headline.replace("\u00a0", " ")
     assert headline == "70 % of a session's time waits for flushes of 8.7 ms each; one request in flight."
+
+
+def test_a_lock_whose_holder_waits_for_its_client_is_a_lock() -> None:
+    waits = [wait(1, "network", 700, links=1), wait(1, "network", 200), wait(1, "flush", 100)]
+    budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, 1.0)
+    assert budget is not None
+    assert budget.idle_us == 200
+    found = conclude(facts(flushes=900, busy_share=0.9), budget)
+    assert found.at_fault == "lock"
+    assert "holders wait for their own clients" in found.headline
 
 
 @pytest.mark.parametrize(("reason", "at_fault"), [("lock", "lock"), ("runnable", "cpu"), ("async", "other")])

@@ -8,7 +8,7 @@ from typing import Any
 
 from knobscope.commands.attach.facts import Facts
 from knobscope.specs.models.thread_classes import SESSION, class_of_thread
-from knobscope.text.formats import format_decimals, format_micros, format_share, join_words, plural
+from knobscope.text.formats import format_decimals, format_micros, format_number, format_share, join_words, plural
 
 __all__ = ["Budget", "BudgetLine", "read_budget"]
 
@@ -25,6 +25,7 @@ _FAULTS = {
     "preempted": "cpu",
     "lock": "lock",
 }
+_DEVICE = ("flush", "journal", "write", "read")
 _WORDS = {
     "flush": "waits for flushes",
     "journal": "waits for the journal of the file system",
@@ -40,6 +41,7 @@ _IDLE_REASONS = ("network", "timer")
 _POOL_REASONS = (*_IDLE_REASONS, "lock", "async", "other")
 _IDLE, _IDLE_TIMER = 0.02, 0.25
 _ONE_SHARE = 0.9
+_WAITING = 0.5  # of the time for the processors, below which computing is not what takes it
 _SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
 _LEAST = 0.01  # of the time, below which a reason has no line
 
@@ -64,6 +66,7 @@ class Budget:
     through: Mapping[str, float]  # of `by_reason`, what was waited for another thread that waited for it
     each_us: Mapping[str, float]  # mean of a wait, by what is at fault
     one_share: float | None
+    idle_holders_us: float = 0.0  # of `lock`, in which the holder waited for its own client, or slept
 
     @property
     def active_us(self) -> float:
@@ -83,9 +86,16 @@ class Budget:
         return self.active_us < (_IDLE_TIMER if facts.is_idle else _IDLE) * self.wall_us
 
     @property
+    def device_share(self) -> float:
+        """Share of the active time in which clients waited for the device, whatever for."""
+        return sum(share for fault, share in self.by_fault.items() if fault in _DEVICE)
+
+    @property
     def at_fault(self) -> str:
-        """What takes most of the active time."""
-        fault = next(iter(self.by_fault))
+        """What takes most of the active time: first whether the device does, in one way or another, then in which."""
+        others = {fault: share for fault, share in self.by_fault.items() if fault not in _DEVICE}
+        is_device = self.device_share >= max(others.values(), default=0)
+        fault = next(fault for fault in self.by_fault if (fault in _DEVICE) == is_device)
         return "one_read" if fault == "read" and (self.one_share or 0) >= _ONE_SHARE else fault
 
     @property
@@ -102,6 +112,17 @@ class Budget:
         name = "read" if at_fault == "one_read" else at_fault
         each = f" of {format_micros(self.each_us[name])} each" if name in self.each_us else ""
         share = f"{format_share(self.by_fault[name])} of a session's time {_WORDS[name]}{each}"
+        if name == "cpu" and self.by_reason.get("cpu", 0) < _WAITING * self.active_us * self.by_fault[name]:
+            computing = format_share(self.by_reason.get("cpu", 0) / self.active_us)
+            return (
+                f"{format_share(self.by_fault[name])} of a session's time is spent waiting for a processor or "
+                f"computing ({computing}); the server keeps {format_number(facts.cores)} processors busy, "
+                f"and the machine's are busy for {format_share(facts.machine_share)} of the time"
+            )
+        if name == "lock" and self.idle_holders_us >= _WAITING * self.by_reason["lock"]:
+            share += ", whose holders wait for their own clients, or sleep, meanwhile"
+        if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
+            share += f", {format_share(self.device_share)} for the device in all"
         if name in ("cpu", "lock", "other") or facts.depth is None:
             return share
         is_single = (facts.one_share or 0) >= _ONE_SHARE
@@ -140,17 +161,23 @@ def read_budget(
     idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
     by_reason: dict[str, float] = defaultdict(float)
     through: dict[str, float] = defaultdict(float)
-    idle_us = 0.0
+    idle_us = idle_holders_us = 0.0
     for row in _rows_of(profile, threads):
-        if row["reason"] in idle_reasons and not row["links"]:
+        reason = row["reason"]
+        if reason in idle_reasons and not row["links"]:
             idle_us += row["time_us"]
             continue
-        by_reason[row["reason"]] += row["time_us"]
-        through[row["reason"]] += row["time_us"] if row["links"] else 0
+        if reason in _IDLE_REASONS:  # another thread does nothing either, but holds what this one waits for
+            reason = "lock"
+            idle_holders_us += row["time_us"]
+        by_reason[reason] += row["time_us"]
+        through[reason] += row["time_us"] if row["links"] else 0
     wall_us = sum(row["wall_us"] for row in threads.values())
     if not wall_us:
         return None
-    return Budget(len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share)
+    return Budget(
+        len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share, idle_holders_us
+    )
 
 
 def _rows_of(profile: Mapping[str, Any], threads: Mapping[int, Any]) -> Iterator[Mapping[str, Any]]:

@@ -49,7 +49,7 @@ def measure_device(directory: Path, data: DataPlace, out: Path | None) -> Device
         file=sys.stderr,
     )
     device = Device(
-        name="attached", description="device of a running server", tier="auto", path=str(directory.resolve())
+        name=block.name, description="device of a running server", tier="auto", path=str(directory.resolve())
     )
     with open_device(device, Path(), "attach") as opened, device_lock(opened.block):
         profile = characterise_device(opened, "quick")

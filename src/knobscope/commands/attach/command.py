@@ -19,6 +19,7 @@ from knobscope.commands.attach.program import identify
 from knobscope.commands.attach.settings import read_arguments
 from knobscope.commands.attach.study import check_place, write_study
 from knobscope.commands.attach.sums import read_sums
+from knobscope.commands.attach.surroundings import Surroundings, read_surroundings
 from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
@@ -72,7 +73,7 @@ def _write(args: argparse.Namespace, diagnosis: Diagnosis) -> None:
     if args.write_study:
         written = write_study(args.write_study, diagnosis, args.root)
         message = (
-            f"wrote {', '.join(map(str, written))}" if written else "no study written: no knob steers what is at fault"
+            f"wrote {', '.join(map(str, written))}" if written else "no study written: no knob controls the bottleneck"
         )
         print(f"knobscope: {message}", file=sys.stderr)
 
@@ -113,17 +114,21 @@ class _Window:
         self._watch.attach(self._subject.target.place)
         self._watch.begin()
         self._announce()
-        sums = read_sums(data.block, self._subject.target)
+        sums, surroundings = read_sums(data.block, self._subject.target), self._read_surroundings()
         self._wait(seconds)
         profile = self._watch.end()
         window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] != "bpf" else None
         limits = format_losses(profile).splitlines()
-        if not self._is_alive():
+        trees, both = before, None
+        if self._is_alive():
+            trees, both = [*before, *data.read_trees()], (surroundings, self._read_surroundings())
+        else:
             limits.insert(0, f"process {self._subject.target.pid} ended during the window")
-            return diagnose(self._subject, profile, before, self._unit, self._device, limits, window_sums)
-        return diagnose(
-            self._subject, profile, [*before, *data.read_trees()], self._unit, self._device, limits, window_sums
-        )
+        return diagnose(self._subject, profile, trees, self._unit, self._device, limits, window_sums, both)
+
+    def _read_surroundings(self) -> Surroundings:
+        target = self._subject.target
+        return read_surroundings(self._subject.data.block, target.pid, target.pids)
 
     def _wait(self, seconds: float | None) -> None:
         end = None if seconds is None else time.monotonic() + seconds
@@ -170,7 +175,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         metavar="FILE",
         help="write the study to run next, e.g. specs/studies/why.yaml: its baseline is what is in force, its knobs "
-        "are those that steer what is at fault",
+        "are those that control the bottleneck",
     )
     parser.add_argument(
         "--connect",

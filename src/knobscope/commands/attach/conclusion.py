@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from knobscope.commands.attach.budget import Budget
+from knobscope.commands.attach.causes import Cause
 from knobscope.commands.attach.facts import Facts
 from knobscope.commands.attach.settings import Advice
 from knobscope.text.formats import (
@@ -18,71 +19,92 @@ from knobscope.text.formats import (
 
 __all__ = ["MECHANISMS", "Conclusion", "conclude", "suggest"]
 
-#: What is at fault -> I/O mechanisms of a DBMS whose knobs steer it, the most direct one first.
+#: What is at fault -> I/O mechanisms of a DBMS whose knobs control it, the most direct one first.
 MECHANISMS: dict[str, tuple[str, ...]] = {
     "flush": ("flush",),
     "journal": ("flush", "double_write"),
     "write": ("checkpoint", "write_buffer", "double_write"),
     "read": ("cache", "prefetch", "io_workers"),
     "one_read": ("prefetch", "io_workers", "cache"),
+    "unit": ("flush", "double_write"),
+    "writeback": ("compression", "write_buffer", "double_write"),
+    "checkpoint": ("checkpoint", "write_buffer", "compaction"),
+    "cap": ("cache",),
+    "swap": ("cache", "write_buffer"),
 }
+#: Waits for the device.
+_WAITS = ("flush", "journal", "write", "read", "one_read")
+_DEVICE = (*_WAITS, "unit", "writeback", "checkpoint")
 #: Of the time, from which something is named: the larger part of it.
 _LARGE = 0.5
 _FULL_MACHINE = 0.9
 _NEIGHBOURS = 0.5
 _ONE_SHARE = 0.9
+_PROTECTED = ("a device with power-loss protection, which answers a flush from protected memory",)
+_MEMORY = ("more memory for the cache",)
+#: What is at fault -> what helps that is no knob, where no cause is known.
+_REMEDIES = {"flush": _PROTECTED, "journal": _PROTECTED, "read": _MEMORY, "one_read": _MEMORY}
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The answer: `at_fault` is a key of MECHANISMS, or `cpu`, `lock`, `idle`, `neighbour`, `other`; then the words."""
+    """The answer: `at_fault` is a key of MECHANISMS, or `cpu`, `lock`, `idle`, `neighbour`, `other`; then the words.
+
+    `remedies` are what helps that is no knob.
+    """
 
     at_fault: str
     headline: str
     is_device: bool
     sentences: list[str] = field(default_factory=list)
+    remedies: Sequence[str] = ()
 
 
-def conclude(facts: Facts, budget: Budget | None) -> Conclusion:
-    """Return what a window says; with the budget of waits where that was watched, else from counts and times."""
+def conclude(
+    facts: Facts, budget: Budget | None, find_cause: Callable[[str], Cause | None] = lambda _: None
+) -> Conclusion:
+    """Return what a window says; with the budget of waits where that was watched, else from counts and times.
+
+    `find_cause` says what makes clients wait for the device.
+    """
     at_fault = _judge(facts) if budget is None else "idle" if budget.is_idle(facts) else budget.at_fault
-    is_device = at_fault in MECHANISMS
+    is_computing = budget is None and (facts.cores or 0) >= _LARGE
+    cause = find_cause(at_fault) if at_fault in _WAITS or (budget is None and not is_computing) else None
     evidence = [_describe_device(facts)]
     if budget is not None:
         headline = budget.describe(facts, at_fault)
         evidence.insert(0, budget.describe_all())
     else:
         headline = _HEADLINES[at_fault](facts)
-    if is_device and facts.own_share is not None and facts.own_share < _NEIGHBOURS:
-        headline += f"; others cause {format_share(1 - facts.own_share)} of the device's reads and writes"
+    if cause is None and at_fault in _WAITS and (facts.foreign_share or 0) >= _NEIGHBOURS:
+        headline += f"; others cause {format_share(facts.foreign_share)} of what the device reads and writes"
+    if cause is not None:
+        at_fault, headline = cause.name, f"{cause.sentence}. {_capitalise(headline)}"
+    remedies = cause.remedies if cause is not None else _REMEDIES.get(at_fault, ())
+    is_device = at_fault in _DEVICE
     if not is_device and at_fault not in ("idle", "neighbour"):
         headline = f"Not the device: {headline}"
-    return Conclusion(at_fault, f"{headline[0].upper()}{headline[1:]}.", is_device, evidence)
+    return Conclusion(at_fault, f"{_capitalise(headline)}.", is_device, evidence, remedies)
+
+
+def _capitalise(sentence: str) -> str:
+    return f"{sentence[0].upper()}{sentence[1:]}"
 
 
 def suggest(conclusion: Conclusion, advice: Sequence[Advice]) -> str | None:
-    """Return what to try: the knobs that steer what is at fault, and hardware that would."""
-    if not conclusion.is_device:
-        return None
-    tries = [item.words for item in advice]
-    if conclusion.at_fault in ("flush", "journal"):
-        tries.append("a device with power-loss protection, which answers a flush from protected memory")
-    elif conclusion.at_fault in ("read", "one_read"):
-        tries.append("more memory for the cache")
+    """Return what to try: the knobs that control what is at fault, and what else helps."""
+    tries = [*(item.words for item in advice), *conclusion.remedies]
     return f"To try: {join_words(tries, 'or')}." if tries else None
 
 
 def _judge(facts: Facts) -> str:
     """Return what is at fault as far as counts and times at the device tell; waits are not known."""
     busy, cores = facts.busy_share or 0, facts.cores or 0
-    reads, writes = facts.operations["read"], facts.operations["write"]
-    is_others = busy >= _LARGE and facts.own_share is not None and facts.own_share < _NEIGHBOURS
+    reads, writes, flush = (facts.operations[op] for op in ("read", "write", "flush"))
     answers = (  # the first that is true
         (facts.is_idle, "neighbour" if busy >= _LARGE else "idle"),
-        (facts.flushing_share >= _LARGE, "flush"),
-        ((facts.machine_share or 0) >= _FULL_MACHINE, "cpu"),
-        (busy < _LARGE, "cpu" if cores >= _LARGE else "other"),
-        (is_others, "neighbour"),
+        (facts.flushing_share >= _LARGE, "flush" if writes.in_flight <= flush.in_flight else "write"),
+        (busy < _LARGE, "cpu" if cores >= _LARGE or (facts.machine_share or 0) >= _FULL_MACHINE else "other"),
         (reads.in_flight < writes.in_flight, "write"),
         ((facts.one_share or 0) >= _ONE_SHARE, "one_read"),
     )
@@ -129,7 +151,7 @@ def _describe_other(facts: Facts) -> str:
 def _describe_neighbour(facts: Facts) -> str:
     return (
         f"others use the device: it is busy for {format_share(facts.busy_share)} of the time, and "
-        f"{format_share(facts.own_share or 0)} of its requests are the server's"
+        f"{format_share(facts.foreign_share or 0)} of what it reads and writes are theirs"
     )
 
 
@@ -156,6 +178,6 @@ def _describe_device(facts: Facts) -> str:
         parts.append(f"{format_rate(flush.device_per_s, 'flushes/s')} of {format_micros(flush.mean_us)}")
     rates = ", ".join(parts) or "no requests of the server"
     busy = f"At the device: {rates}; busy for {format_share(facts.busy_share)} of the time"
-    if facts.own_share is None:
+    if not facts.foreign_share:
         return f"{busy}."
-    return f"{busy}; {format_share(facts.own_share)} of the device's reads and writes are the server's."
+    return f"{busy}; {format_share(facts.foreign_share)} of what the device reads and writes are other programs'."

@@ -8,12 +8,14 @@ from typing import Any
 from knobscope.commands.attach.budget import Budget, read_budget
 from knobscope.commands.attach.busy_files import BusyFile, list_busy
 from knobscope.commands.attach.capability import describe_finding, judge_window
+from knobscope.commands.attach.causes import Evidence, find_cause
 from knobscope.commands.attach.conclusion import MECHANISMS, Conclusion, conclude, suggest
 from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.facts import Facts, read_facts
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import Advice, list_advice
 from knobscope.commands.attach.sums import Sums, add_shares, complete_facts, describe_sums
+from knobscope.commands.attach.surroundings import Surroundings
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
@@ -110,21 +112,23 @@ def diagnose(
     device: DeviceProfile | None = None,
     limits: Sequence[str] = (),
     sums: tuple[Sums, Sums] | None = None,
+    surroundings: tuple[Surroundings, Surroundings] | None = None,
 ) -> Diagnosis:
     """Return what a window of a server says.
 
     `device`: what its device can do, None where nobody measured it; `sums`: the kernel's own, without BPF or in light
-    mode.
+    mode; `surroundings`: at its start and end.
     """
-    facts = read_facts(profile)
+    facts = read_facts(profile, is_limited=surroundings is not None and bool(surroundings[1].limits))
     if sums is not None:
         facts = (add_shares if profile["monitor"] == "light" else complete_facts)(facts, *sums)
     dbms = subject.running.dbms
     budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
-    conclusion = conclude(facts, budget)
-    advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
+    evidence = Evidence(facts, profile, files, findings, surroundings)
+    conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
+    advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
     if device is not None:
         sentences += [describe_finding(finding, device) for finding in findings]

@@ -18,6 +18,7 @@ class Operation:
     mean_bytes: float
     mean_us: float | None
     p99_us: float | None
+    foreign_per_s: float = 0.0  # of the device's, those of other programs
 
     @property
     def in_flight(self) -> float:
@@ -36,12 +37,18 @@ class Facts:
     one_share: float | None  # of the busy time, with one request in flight
     cores: float | None  # processors that the server keeps busy
     machine_share: float | None  # of all processors' time
-    own_share: float | None  # of the device's reads and writes, those of the server; None: of a handful
+    foreign_share: float | None  # of the device's reads and writes, or of their bytes: of others; None: of a handful
 
     @property
     def flushing_share(self) -> float:
         """Share of the time that flushes take, one after another."""
         return min(self.operations["flush"].in_flight, 1.0)
+
+    @property
+    def foreign_in_flight(self) -> float:
+        """Mean number of reads and writes of other programs in flight."""
+        data = (self.operations[op] for op in ("read", "write"))
+        return sum(operation.foreign_per_s * (operation.mean_us or 0) / 1e6 for operation in data)
 
     @property
     def is_idle(self) -> bool:
@@ -57,12 +64,20 @@ class Facts:
 
 
 _LEAST_REQUESTS = 30
+_THROTTLED = "kworker/kthrotld"
 _IDLE = 0.05  # of the time of a processor, or with a request in flight
 
 
-def read_facts(profile: Profile) -> Facts:
-    """Return the numbers of a window."""
-    rows = {row["op"]: row for row in profile["io_profile"]}
+def read_facts(profile: Profile, *, is_limited: bool = False) -> Facts:
+    """Return the numbers of a window.
+
+    `is_limited`: requests that a thread of the kernel issued because a cgroup's limit had held them back are the
+    server's.
+    """
+    rows: dict[str, Mapping[str, Any]] = {row["op"]: row for row in profile["io_profile"]}
+    for held in profile.get("submitters", []) if is_limited else ():
+        if held["submitter"] == _THROTTLED:
+            rows[held["op"]] = _claim(rows[held["op"]], held)
     seconds = profile["duration_s"]
     latencies: Sequence[Mapping[str, Any]] = profile["io_latency"]
     operations = {
@@ -72,12 +87,12 @@ def read_facts(profile: Profile) -> Facts:
             mean_bytes=(row["bytes"] or 0) / (row["requests"] or 1),
             mean_us=_find_mean([bucket for bucket in latencies if bucket["op"] == op]),
             p99_us=_find_quantile([bucket for bucket in latencies if bucket["op"] == op], 0.99),
+            foreign_per_s=(row["foreign_requests"] or 0) / seconds,
         )
         for op, row in rows.items()
     }
     data = [rows[op] for op in ("read", "write")]
     total = sum(row["device_requests"] or 0 for row in data)
-    own = sum(row["requests"] or 0 for row in data)
     is_split = profile["monitor"] == "bpf" and total >= _LEAST_REQUESTS
     cpu_s = profile["cpu_s"]
     return Facts(
@@ -88,8 +103,20 @@ def read_facts(profile: Profile) -> Facts:
         profile.get("depth_one_share"),
         None if cpu_s is None else cpu_s / seconds,
         profile.get("machine_cpu_share"),
-        own / total if is_split else None,
+        max(_share_foreign(data, "requests"), _share_foreign(data, "bytes")) if is_split else None,
     )
+
+
+def _claim(row: Mapping[str, Any], held: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row in which requests that were held back are no longer foreign, but the server's."""
+    gained = {what: (row[what] or 0) + held[what] for what in ("requests", "bytes")}
+    lost = {f"foreign_{what}": max((row[f"foreign_{what}"] or 0) - held[what], 0) for what in ("requests", "bytes")}
+    return {**row, **gained, **lost}
+
+
+def _share_foreign(rows: Sequence[Mapping[str, Any]], what: str) -> float:
+    foreign, everyone = (sum(row[f"{whose}_{what}"] or 0 for row in rows) for whose in ("foreign", "device"))
+    return foreign / everyone if everyone else 0.0
 
 
 def _find_mean(buckets: Sequence[Mapping[str, Any]]) -> float | None:

@@ -14,7 +14,7 @@ _MOST = 4
 
 @dataclass(frozen=True)
 class Advice:
-    """A knob that steers what is at fault; `value`: what is in force, None: not known."""
+    """A knob that controls the bottleneck; `value`: what is in force, None: not known."""
 
     knob: str
     value: str | None

@@ -42,7 +42,7 @@ def check_place(file: Path, running: Running) -> None:
 def write_study(file: Path, diagnosis: Diagnosis, root: Path) -> list[Path]:
     """Write a study, and a device spec where none is on this device; return the files. SpecErrors: it is not valid.
 
-    Nothing is written where no knob steers what is at fault.
+    Nothing is written where no knob controls the bottleneck.
     """
     dbms = diagnosis.subject.running.dbms
     assert dbms is not None  # noqa: S101 - check_place saw to it

@@ -58,23 +58,29 @@ def read_sums(block: BlockDevice, target: Target) -> Sums:
 
 
 def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
-    """Return facts that procfs lacks: times and depth of the whole device, and the server's share of its bytes."""
+    """Return facts that procfs lacks: times and depth of the whole device, and others' share of its bytes."""
     added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     operations = {op: _time_operation(op, operation, added) for op, operation in facts.operations.items()}
     depth = added[_WEIGHTED] / added[_BUSY] if added[_BUSY] else None
-    return replace(add_shares(facts, before, after), operations=operations, depth=depth)
+    return add_shares(replace(facts, operations=operations, depth=depth), before, after)
 
 
 def add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
-    """Return facts that light mode lacks, too: the share of the time that the device is busy, the server's of bytes."""
+    """Return facts that light mode lacks, too: the share of the time that the device is busy, others' of bytes."""
     added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)
     own = _difference(before.written, after.written) if own is None else own
+    foreign = None if own is None or not moved else max(1 - own / moved, 0.0)
+    operations = {
+        op: replace(operation, foreign_per_s=operation.device_per_s * (foreign or 0))
+        for op, operation in facts.operations.items()
+    }
     return replace(
         facts,
+        operations=operations,
         busy_share=min(added[_BUSY] / (1000 * (after.at_s - before.at_s)), 1.0),
-        own_share=None if own is None or not moved else min(own / moved, 1.0),
+        foreign_share=foreign,
     )
 
 

@@ -110,4 +110,4 @@ def _format_budget(diagnosis: Diagnosis) -> str:
 
 def _format_advice(diagnosis: Diagnosis) -> str:
     lines = [f"{item.words}\n    {item.description} {item.source}" for item in diagnosis.advice]
-    return "\n".join(["knobs that steer what is at fault:", *(f"  {line}" for line in lines)]) if lines else ""
+    return "\n".join(["knobs that control the bottleneck:", *(f"  {line}" for line in lines)]) if lines else ""
