@@ -261,9 +261,7 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
     if conclusion == "gone":
         withdrawn = "Refuted: its effect did not reproduce in new runs. Original finding: It flushes."
         assert (judged["confirmed"], judged["sentence"]) == ("no", withdrawn)
-        told = (
-            "with the runs of the sweep it is no clear effect" if seen == -0.01 else "certainly less than half"
-        )
+        told = "with the runs of the sweep it is no clear effect" if seen == -0.01 else "certainly less than half"
         assert told in judged["confirmation"]
         assert judge_finding(found, None, "It flushes.")["confirmed"] == "no"
     else:

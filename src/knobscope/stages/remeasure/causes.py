@@ -246,10 +246,8 @@ class Answer:
         noun, swept_effect = "gap" if self.question.other_device else "effect", self.question.swept_effect
         shown = _words_of(repeated_effect)
         if self.is_refuted and swept_effect is not None:
-            return (
-                f"{shown}. This is certainly less than half of the {noun} in the sweep, "
-                f"{_words_of_ratio(swept_effect.mean)}."
-            )
+            ratio = _words_of_ratio(swept_effect.mean)
+            return f"{shown}. This is certainly less than half of the {noun} in the sweep, {ratio}."
         text = f"{shown}. The {noun} did not reproduce beyond noise"
         if self.is_gone and swept_effect is not None:
             return f"{text}; with the runs of the sweep it is {_words_of(repeated_effect.together_with(swept_effect))}."
