@@ -135,7 +135,9 @@ def measuring(specs: StudySpecs, knob: Knob, device: Device) -> Iterator[Any]:
     with ExitStack() as stack:
         opened = stack.enter_context(open_device(device, ROOT, STUDY))
         if device.name.endswith("none"):
-            Path("/sys/block", opened.block.name, "queue/write_cache").write_text("write through")
+            cache = Path("/sys/block", opened.block.name, "queue/write_cache")
+            cache.write_text("write through")
+            stack.callback(cache.write_text, "write back")  # a loop device would keep it
         watch = stack.enter_context(open_watch(opened.block, 4096, "device", probes=["waits"]))
         bench = Bench(dbms, workload, opened.directory, watch, specs.generators.get(workload.generator))
         snapshot = prepare_snapshot(dbms, workload, load_values_of(dbms, configuration), opened.directory)

@@ -204,10 +204,21 @@ def _attach(image: int, caller: pwd.struct_passwd) -> int:
             os._exit(_configure_as(caller, loop, bytes(config)))
         failure = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if failure == 0:
+            _undo_settings(number)
             return number
         os.close(loop)
         if failure != errno.EBUSY:  # another program was faster
             raise OSError(abs(failure), f"the image cannot be attached: {_tell_end(failure)}")
+
+
+def _undo_settings(number: int) -> None:
+    """Undo what others set on a loop device, which it keeps: without a cache to flush, the kernel sends no flushes."""
+    queue = f"/sys/block/loop{number}/queue"
+    with open(f"{queue}/max_hw_sectors_kb", encoding="ascii") as file:
+        most = file.read()
+    for name, text in (("max_sectors_kb", most), ("write_cache", "write back")):
+        with open(f"{queue}/{name}", "w", encoding="ascii") as file:
+            file.write(text)
 
 
 def _configure_as(caller: pwd.struct_passwd, loop: int, config: bytes) -> int:

@@ -56,14 +56,17 @@ def test_file_system_has_blocks_of_a_real_device(tmp_path: Path, emulated: Devic
     assert os.statvfs(bring_up(emulated, tmp_path)).f_bsize == 4096
 
 
-def test_a_limit_that_somebody_left_on_the_loop_device_does_not_cut_requests(tmp_path: Path, emulated: Device) -> None:
+def test_what_somebody_set_on_the_loop_device_is_undone(tmp_path: Path, emulated: Device) -> None:
+    """Requests would be cut, and the kernel would send no flushes."""
     free = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=True).stdout.strip()
     queue = Path("/sys/block", Path(free).name, "queue")
     (queue / "max_sectors_kb").write_text("64")
+    (queue / "write_cache").write_text("write through")
     bring_up(emulated, tmp_path)
     if loops_of(tmp_path) != [free]:
         pytest.skip("another process took the device that was free")
     assert (queue / "max_sectors_kb").read_text() == (queue / "max_hw_sectors_kb").read_text() != "64\n"
+    assert (queue / "write_cache").read_text() == "write back\n"
 
 
 def test_down_leaves_nothing(tmp_path: Path, emulated: Device) -> None:

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.devices.privileged import make_filesystem, run_as_root
+from knobscope.devices.block import find_block_device
+from knobscope.devices.privileged import make_filesystem, run_as_root, set_queue
 from knobscope.errors import UserError
 
 __all__ = ["PoweredDisk", "keep_mounts_private", "open_powered_disk"]
@@ -37,6 +38,7 @@ class _Layer:
     def mount(self) -> None:
         """Mount it; the kernel detaches the loop device when it is unmounted."""
         run_as_root("mount", ["-o", "loop,nosuid,nodev", str(self.image), str(self.directory)])
+        set_queue(find_block_device(self.directory).name, rotational=None)
 
     def unmount(self) -> None:
         """Unmount it."""
