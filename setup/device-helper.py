@@ -213,12 +213,9 @@ def _attach(image: int, caller: pwd.struct_passwd) -> int:
 
 def _undo_settings(number: int) -> None:
     """Undo what others set on a loop device, which it keeps: without a cache to flush, the kernel sends no flushes."""
-    queue = f"/sys/block/loop{number}/queue"
-    with open(f"{queue}/max_hw_sectors_kb", encoding="ascii") as file:
-        most = file.read()
-    for name, text in (("max_sectors_kb", most), ("write_cache", "write back")):
-        with open(f"{queue}/{name}", "w", encoding="ascii") as file:
-            file.write(text)
+    queue = Path(f"/sys/block/loop{number}/queue")
+    (queue / "max_sectors_kb").write_text((queue / "max_hw_sectors_kb").read_text(encoding="ascii"), encoding="ascii")
+    (queue / "write_cache").write_text("write back", encoding="ascii")
 
 
 def _configure_as(caller: pwd.struct_passwd, loop: int, config: bytes) -> int:
