@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
@@ -49,14 +50,16 @@ def _logged(log: Path) -> Iterator[None]:
     sys.stderr.flush()
     file, streams = create_file(log), {number: os.dup(number) for number in (1, 2)}
     reading, writing = os.pipe()
+    ended, ending = os.pipe()  # a child that still holds our output, as one of `multiprocessing`, is not waited for
     copier = os.fork()
     if copier == 0:
         os.close(writing)
-        _copy(reading, [streams[1], file])
+        os.close(ending)
+        _copy(reading, ended, [streams[1], file])
         os._exit(0)
     for number in streams:
         os.dup2(writing, number)
-    for descriptor in (reading, writing, file):
+    for descriptor in (reading, writing, ended, file):
         os.close(descriptor)
     try:
         yield
@@ -66,14 +69,21 @@ def _logged(log: Path) -> Iterator[None]:
         for number, stream in streams.items():
             os.dup2(stream, number)
             os.close(stream)
+        os.close(ending)
         os.waitpid(copier, 0)
 
 
-def _copy(source: int, targets: list[int]) -> None:
-    """Copy until nobody can write to the source any more; a target that takes no more (a full disk) is left out."""
+def _copy(source: int, ended: int, targets: list[int]) -> None:
+    """Copy until nobody can write to the source, or the command has ended (a pipe that is closed) and all is copied.
+
+    A target that takes no more (a full disk) is left out.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):  # which are for the command; what it then says belongs to the log
         signal.signal(number, signal.SIG_IGN)
-    while piece := os.read(source, _PIECE_BYTES):
+    while source in select.select([source, ended], [], [])[0]:
+        piece = os.read(source, _PIECE_BYTES)
+        if not piece:
+            return
         waiting = [piece]
         while waiting:
             waiting += _write_to_all(waiting.pop(0), targets)
