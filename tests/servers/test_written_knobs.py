@@ -78,7 +78,7 @@ def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_pat
     spec = changed(
         written,
         programs={"tool": {"find": ["ls"], "package": "coreutils"}},
-        readback={"command": ["tool", "/surely/not/here"], "parser": "pairs"},
+        readback={"command": ["tool", "surely/not/here"], "parser": "pairs"},
     )
     with open_instance(spec, tmp_path) as instance, pytest.raises(ServerFailedError, match="exit code 2") as caught:
         ask_instance(instance)

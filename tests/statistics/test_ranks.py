@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata, theilslopes
+from scipy.stats import mannwhitneyu, rankdata, theilslopes
 
-from knobscope.statistics.ranks import median_slope, rank_values
+from knobscope.statistics.ranks import is_larger, median_slope, rank_values
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -24,3 +24,15 @@ def test_no_command_waits_for_scipy_stats() -> None:
     modules = list(SOURCE.rglob("*.py"))
     assert len(modules) > 200
     assert [path.name for path in modules if "from scipy.stats" in path.read_text()] == []
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (5, 5), (4, 9)])
+def test_larger_values_are_those_of_scipy(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(20261127)
+    for _ in range(200):
+        values, others = (rng.integers(0, 6, size).astype(float) for size in sizes)
+        if len({*values, *others}) > 1:
+            p = mannwhitneyu(values, others, alternative="greater", method="asymptotic").pvalue
+            assert is_larger(values, others, 0.05) == (p <= 0.05)
+    assert not is_larger(values, values[:0], 0.05)
+    assert not is_larger(np.zeros(4), np.zeros(4), 0.05)

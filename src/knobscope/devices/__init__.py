@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from knobscope.devices.lock import device_lock
     from knobscope.devices.mount_options import changed_mounts
     from knobscope.devices.power import PoweredDisk, keep_mounts_private, open_powered_disk
-    from knobscope.devices.precondition import precondition
+    from knobscope.devices.preconditioning import precondition
     from knobscope.devices.queue import SettingRefusedError, changed_queue
     from knobscope.devices.scattering import make_scattering_directory
     from knobscope.devices.scratch import OpenDevice, close_device, count_scratch_bytes, open_device, require_free
@@ -49,7 +49,7 @@ _HOMES = {
     "lock": ("device_lock",),
     "mount_options": ("changed_mounts",),
     "power": ("PoweredDisk", "keep_mounts_private", "open_powered_disk"),
-    "precondition": ("precondition",),
+    "preconditioning": ("precondition",),
     "queue": ("SettingRefusedError", "changed_queue"),
     "scattering": ("make_scattering_directory",),
     "scratch": ("OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"),

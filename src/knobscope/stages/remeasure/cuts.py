@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
+
 from knobscope.devices import keep_mounts_private
 from knobscope.generators import has_own_tables
 from knobscope.processes import follow_pipeline, open_temporary
-from knobscope.specs import Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
+from knobscope.specs import YCSB, Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
 from knobscope.stages.measure import PowerCut, RunFailedError, cut_power
 from knobscope.stages.prepare import SnapshotFailedError, load_values_of, prepare_snapshot
 from knobscope.stages.remeasure.questions import Question
+from knobscope.statistics.ranks import is_larger
 from knobscope.tables import FastestRow
 
 __all__ = ["count_losses", "cut_configuration", "cut_fastest", "loses_more", "open_cutter"]
@@ -98,7 +101,7 @@ def cut_fastest(specs: StudySpecs, question: Question, cutter: Cutter) -> Fastes
 def _find_obstacle(workload: Workload) -> str | None:
     if os.geteuid() != 0:
         return "that needs root"
-    if workload.generator is not None or has_own_tables(workload):
+    if workload.generator != YCSB or has_own_tables(workload):
         return "its load is not that of YCSB"
     return None
 
@@ -114,11 +117,5 @@ def loses_more(cuts: Sequence[PowerCut], default: Sequence[PowerCut]) -> bool:
     One-sided Mann-Whitney test, 5 %; not to come back is worse than any number of rows. Some defaults lose rows
     themselves, and whether one cut does is chance.
     """
-    from scipy.stats import mannwhitneyu
-
-    lost, of_default = (
-        [math.inf if power_cut.lost is None else power_cut.lost for power_cut in group] for group in (cuts, default)
-    )
-    if not lost or not of_default or max(lost) == 0:
-        return False
-    return bool(mannwhitneyu(lost, of_default, alternative="greater", method="asymptotic").pvalue <= _CHANCE)
+    lost, of_default = ([math.inf if cut.lost is None else cut.lost for cut in group] for group in (cuts, default))
+    return is_larger(np.array(lost), np.array(of_default), _CHANCE)
