@@ -69,9 +69,12 @@ class PoweredDisk:
         return self.volume.directory
 
     def cut(self) -> None:
-        """Cut the power: what was not flushed from the page cache, or from the drive's cache, is lost."""
-        self.volume.shut_down()
+        """Cut the power: what was not flushed from the page cache, or from the drive's cache, is lost.
+
+        The drive goes first: the upper file system flushes it once more when its journal ends.
+        """
         self.drive.shut_down()
+        self.volume.shut_down()
 
     def restart(self) -> None:
         """Mount it again, which replays both journals; nobody may use it any more."""
