@@ -30,7 +30,7 @@ def judge(window: Facts, reason: str, profile: dict[str, Any] | None = None, **m
         "io_profile": [],
         **(profile or {}),
     }
-    evidence = Evidence(window, cast(Profile, watched), **more)
+    evidence = Evidence(window, cast(Profile, watched), 32768, **more)
     return conclude(window, read_budget(watched, window.one_share), lambda fault: find_cause(fault, evidence))
 
 
@@ -86,7 +86,7 @@ def test_neighbours_are_blamed_by_what_they_keep_in_flight_and_by_name() -> None
 def test_the_unit_is_blamed_where_filling_it_takes_most_of_a_flush() -> None:
     for fill_us, at_fault in ((1100.0, "unit"), (100.0, "flush"), (None, "flush")):
         finding = {"verdict": "insufficient", "evidence": json.dumps({"fill_us": fill_us, "flush_us": 1300.0})}
-        said = judge(facts(flushes=500), "flush", {"unit": 32768}, findings=cast(Any, [finding]))
+        said = judge(facts(flushes=500), "flush", findings=cast(Any, [finding]))
         assert said.at_fault == at_fault
         assert said.is_device
 

@@ -44,6 +44,7 @@ class Evidence:
 
     facts: Facts
     profile: Profile
+    unit: int  # bytes of a write that the device prefers
     files: Sequence[BusyFile] = ()
     findings: Sequence[FindingRow] = ()
     surroundings: tuple[Surroundings, Surroundings] | None = None
@@ -135,7 +136,7 @@ def _find_unit(fault: str, evidence: Evidence) -> Cause | None:
                 "unit",
                 f"small writes hold the server back: of the {format_micros(facts['flush_us'])} of a flush the device "
                 f"spends {format_micros(facts['fill_us'])} on filling units of "
-                f"{format_size(evidence.profile['unit'])} that were written in part",
+                f"{format_size(evidence.unit)} that were written in part",
                 ("fewer, larger writes between flushes", "a device with power-loss protection"),
             )
     return None

@@ -126,7 +126,7 @@ def diagnose(
     budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
-    evidence = Evidence(facts, profile, files, findings, surroundings)
+    evidence = Evidence(facts, profile, unit, files, findings, surroundings)
     conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
