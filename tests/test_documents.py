@@ -101,7 +101,11 @@ def test_no_command_is_without_examples() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "line", re.findall(r"`\S+/(knobscope (?:rank|replay|trace) .*?)`", (ROOT / "README.md").read_text())
+    "line",
+    [
+        pytest.param(line, marks=pytest.mark.long if "replay" in line else ())
+        for line in re.findall(r"`\S+/(knobscope (?:rank|replay|trace) .*?)`", (ROOT / "README.md").read_text())
+    ],
 )
 def test_readme_commands_on_files_work(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_example_tables(tmp_path)

@@ -34,21 +34,6 @@ def test_study_runs_to_a_report_and_a_second_call_does_nothing(finished_small: P
     assert "synchronous" in (finished_small / "results/small/report.html").read_text()
 
 
-def test_the_fastest_safe_configuration_is_measured_again_and_has_its_power_cut(small_study: Path) -> None:
-    before = run_ids(small_study)
-    text = studies.SMALL.replace("remeasure: {findings: 0}", "remeasure: {findings: 1, repeats: 3, cuts: 1}")
-    studies.write_study(small_study, "small", text)
-    studies.call(small_study, "small")
-    safe = "SELECT pairs >= 3, cuts, cuts_lost IN (0, 1), uncut FROM fastest WHERE risk = 'none'"
-    rows = studies.query(small_study, "small", safe)  # none where noise hides what WAL gains
-    assert all(row == (True, 1, True, None) for row in rows)
-    assert run_ids(small_study) == before
-    page = (small_study / "results/small/report.html").read_text().replace("\u00a0", " ")
-    assert ("acknowledged rows in 1 power cut" in page) == bool(rows)
-    studies.write_study(small_study, "small", studies.SMALL)
-    studies.call(small_study, "small")
-
-
 def test_what_is_watched_in_addition_is_measured_anew(small_study: Path) -> None:
     for addition, phases in (("watch: [syscalls]", {"screen", "sweep"}), ("trace: true", {"sweep"})):
         studies.write_study(small_study, "small", f"{studies.SMALL}{addition}\n")
@@ -89,6 +74,19 @@ def test_runs_that_are_exported_come_back_when_they_are_imported(
 def read(database: Path, query: str) -> list[tuple[object, ...]]:
     with duckdb.connect(str(database), read_only=True) as connection:
         return connection.execute(query).fetchall()
+
+
+def test_the_fastest_safe_configuration_is_measured_again_and_has_its_power_cut(small_study: Path) -> None:
+    before = run_ids(small_study)
+    text = studies.SMALL.replace("remeasure: {findings: 0}", "remeasure: {findings: 1, repeats: 3, cuts: 1}")
+    studies.write_study(small_study, "small", text)
+    studies.call(small_study, "small")
+    safe = "SELECT pairs >= 3, cuts, cuts_lost IN (0, 1), uncut FROM fastest WHERE risk = 'none'"
+    rows = studies.query(small_study, "small", safe)  # none where noise hides what WAL gains
+    assert all(row == (True, 1, True, None) for row in rows)
+    assert run_ids(small_study) == before
+    page = (small_study / "results/small/report.html").read_text().replace("\u00a0", " ")
+    assert ("acknowledged rows in 1 power cut" in page) == bool(rows)
 
 
 @pytest.mark.long

@@ -122,6 +122,7 @@ def test_what_kills_every_client_ends_the_study_and_blames_no_configuration(
         assert measurer.measure(rows[1])["run"]["status"] == "ok"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_full_disk_ends_the_study_and_blames_no_configuration(open_directory: Path, short_workload: Workload) -> None:
     small = open_directory / "small"
