@@ -21,14 +21,14 @@ from pathlib import Path
 
 from studies import ROOT, Study
 
+from knobscope.devices.power import shut_down
+
 __all__ = ["World", "open_world"]
 
 _IMAGE_MIB = 256
 _LOOP_GET_STATUS64, _LOOP_SET_STATUS64 = 0x4C05, 0x4C04
 _LOOP_STATUS = "=5Q4I160s2Q"
 _SIZE_LIMIT = 4
-_EXT4_IOC_SHUTDOWN = 0x8004587D
-_NO_LOG_FLUSH = 2
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 #: How long what was killed may take to end.
 _PATIENCE_S = 15.0
@@ -95,11 +95,7 @@ class World:
 
     def cut_power(self) -> None:
         """Stop the file system where it is, without writing its log, and all processes; memory forgets what it held."""
-        descriptor = os.open(self.mount, os.O_RDONLY)
-        try:
-            fcntl.ioctl(descriptor, _EXT4_IOC_SHUTDOWN, struct.pack("=I", _NO_LOG_FLUSH))
-        finally:
-            os.close(descriptor)
+        shut_down(self.mount)
         self.kill_all()
         subprocess.run(["ipcrm", "--all"], check=True)  # those of this trial's namespace
         for path in Path("/dev/shm").iterdir():  # noqa: S108

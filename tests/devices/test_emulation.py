@@ -11,10 +11,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from power_cut import cut_power
 
 from knobscope.devices import bring_up, close_device, command, open_device, take_down
 from knobscope.devices.mounts import find_mount
+from knobscope.devices.power import shut_down
 from knobscope.errors import UserError
 from knobscope.processes import find_service_user, supervise
 from knobscope.specs import Device, Emulation
@@ -102,7 +102,7 @@ def test_a_file_system_that_failed_is_made_anew(
         if is_read_only:
             subprocess.run(["mount", "-o", "remount,ro", bring_up(emulated, tmp_path)], check=True)
         else:
-            cut_power(opened.directory)
+            shut_down(opened.directory)
     assert "made anew" not in capsys.readouterr().err
     with open_device(emulated, tmp_path, "study") as opened:
         assert list(opened.directory.iterdir()) == []

@@ -13,7 +13,8 @@ pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="mo
 OVERWRITE = """
 import mmap, os, subprocess, sys
 from pathlib import Path
-from knobscope.devices import keep_mounts_private, open_powered_disk
+from knobscope.devices import open_powered_disk
+from knobscope.processes import keep_mounts_private
 
 keep_mounts_private()
 with open_powered_disk(Path(sys.argv[1]), 64 << 20) as disk:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from power_cut import cut_power, make_ext4, mounted
+from power_cut import make_ext4, mounted
 
 from knobscope.cli import main
+from knobscope.devices.power import shut_down
 from knobscope.storage import (
     DamagedFileError,
     create_file,
@@ -127,7 +128,7 @@ def test_what_was_written_is_there_after_a_power_cut(tmp_path: Path) -> None:
             write_sealed(root / f"store/{number}.json", {"number": number})
         with whole_directory(root / "block") as part:
             (part / "runs.parquet").write_bytes(b"x" * 10_000)
-        cut_power(root)
+        shut_down(root)
     with mounted(image) as root:
         assert [read_sealed(root / f"store/{number}.json") for number in range(20)] == [
             {"number": number} for number in range(20)
@@ -143,11 +144,11 @@ def test_a_power_cut_leaves_the_old_database_or_the_new_one(tmp_path: Path) -> N
         write_database(root / "study.duckdb", 1)
         with contextlib.suppress(OSError), whole_file(root / "study.duckdb") as part:
             write_rows(part, 2)
-            cut_power(root)
+            shut_down(root)
     with mounted(image) as root:
         assert read_rows(root / "study.duckdb") == [1] * 1000
         write_database(root / "study.duckdb", 2)
-        cut_power(root)
+        shut_down(root)
     with mounted(image) as root:
         assert read_rows(root / "study.duckdb") == [2] * 1000
 

@@ -67,6 +67,8 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     if os.geteuid() != 0:
         raise UserError("a power cut shuts a file system down, which needs root")
+    if args.cuts < 1:
+        raise UserError(f"--cuts is {args.cuts}; expected at least 1")
     dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
     workload = read_spec(find_spec("workload", "ycsb-a", args.root / "specs/workloads"), Workload, None)[1]
     settings = [*_list_settings(dbms, args.knob or [])]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from knobscope.devices.health import Health, read_health
     from knobscope.devices.lock import device_lock
     from knobscope.devices.mount_options import changed_mounts
-    from knobscope.devices.power import PoweredDisk, keep_mounts_private, open_powered_disk
+    from knobscope.devices.power import PoweredDisk, open_powered_disk
     from knobscope.devices.preconditioning import precondition
     from knobscope.devices.queue import SettingRefusedError, changed_queue
     from knobscope.devices.scattering import make_scattering_directory
@@ -30,7 +30,6 @@ __all__ = [
     "count_scratch_bytes",
     "device_lock",
     "find_block_device",
-    "keep_mounts_private",
     "load_device",
     "make_scattering_directory",
     "open_device",
@@ -48,7 +47,7 @@ _HOMES = {
     "health": ("Health", "read_health"),
     "lock": ("device_lock",),
     "mount_options": ("changed_mounts",),
-    "power": ("PoweredDisk", "keep_mounts_private", "open_powered_disk"),
+    "power": ("PoweredDisk", "open_powered_disk"),
     "preconditioning": ("precondition",),
     "queue": ("SettingRefusedError", "changed_queue"),
     "scattering": ("make_scattering_directory",),

@@ -23,12 +23,6 @@ from knobscope.storage import read_sealed, write_sealed
 
 __all__ = ["bring_up", "exists", "take_down"]
 
-#: Lazy initialisation would write in the background, in the middle of measurements; ext4 would take blocks of 1 KiB on
-#: images below 512 MiB, and no real device has those.
-_MKFS_OPTIONS = {
-    "ext4": ["-q", "-F", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-    "xfs": ["-q", "-f"],
-}
 _LOSETUP_OPTIONS = ["--find", "--show", "--direct-io=on"]
 
 
@@ -113,7 +107,7 @@ def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> N
     with folder.image.open("wb") as image:
         image.truncate(emulation.size.bytes)
     folder.image.chmod(0o600)
-    make_filesystem(emulation.filesystem, [*_MKFS_OPTIONS[emulation.filesystem], str(folder.image)])
+    make_filesystem(emulation.filesystem, folder.image)
     if isinstance(emulation.model, Delay):
         _write_whole(folder.image)
     write_sealed(folder.state, _identify(device, emulation))

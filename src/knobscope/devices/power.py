@@ -1,6 +1,5 @@
 """A file system of its own that can lose its power: what was not made durable is gone when it is mounted again."""
 
-import ctypes
 import fcntl
 import os
 from collections.abc import Iterator
@@ -10,11 +9,9 @@ from pathlib import Path
 
 from knobscope.devices.block import find_block_device
 from knobscope.devices.privileged import make_filesystem, run_as_root, set_queue
-from knobscope.errors import UserError
 
-__all__ = ["PoweredDisk", "keep_mounts_private", "open_powered_disk"]
+__all__ = ["PoweredDisk", "open_powered_disk", "shut_down"]
 
-_CLONE_NEWNS, _MS_REC, _MS_SLAVE = 0x00020000, 16384, 1 << 19
 #: EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from now on nothing is written, not even the journal.
 _SHUTDOWN, _NO_LOG_FLUSH = 0x8004587D, 2
 
@@ -31,7 +28,7 @@ class _Layer:
         with self.image.open("xb") as image:
             os.fchmod(image.fileno(), 0o600)
             image.truncate(size)
-        make_filesystem("ext4", ["-q", "-F", "-m", "0", "-b", "4096", str(self.image)])
+        make_filesystem("ext4", self.image)
         self.directory.mkdir()
         self.mount()
 
@@ -43,14 +40,6 @@ class _Layer:
     def unmount(self) -> None:
         """Unmount it."""
         run_as_root("umount", [str(self.directory)])
-
-    def shut_down(self) -> None:
-        """Let nothing more reach the image: the page cache and the open transaction of the journal are lost."""
-        descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.ioctl(descriptor, _SHUTDOWN, _NO_LOG_FLUSH.to_bytes(4, "little"))
-        finally:
-            os.close(descriptor)
 
 
 @dataclass(frozen=True)
@@ -73,8 +62,8 @@ class PoweredDisk:
 
         The drive goes first: the upper file system flushes it once more when its journal ends.
         """
-        self.drive.shut_down()
-        self.volume.shut_down()
+        for layer in (self.drive, self.volume):
+            shut_down(layer.directory)
 
     def restart(self) -> None:
         """Mount it again, which replays both journals; nobody may use it any more."""
@@ -84,15 +73,13 @@ class PoweredDisk:
             layer.mount()
 
 
-def keep_mounts_private() -> None:
-    """Let what this process mounts be seen by itself and its children alone, and go with them, also after kill -9.
-
-    Raises UserError where no mount namespace can be made, as for anybody but root.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    slave = (b"none", b"/", b"", ctypes.c_ulong(_MS_REC | _MS_SLAVE), b"")
-    if libc.unshare(_CLONE_NEWNS) != 0 or libc.mount(*slave) != 0:
-        raise UserError(f"a power cut needs a mount namespace: {os.strerror(ctypes.get_errno())}; run as root")
+def shut_down(directory: Path) -> None:
+    """Stop all writing to an ext4 at once, that of its journal included; it can only be unmounted then."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.ioctl(descriptor, _SHUTDOWN, _NO_LOG_FLUSH.to_bytes(4, "little"))
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

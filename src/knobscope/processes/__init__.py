@@ -29,6 +29,7 @@ from knobscope.processes.supervision import (
     supervise,
 )
 from knobscope.processes.user import SERVICE_USER, find_service_user
+from knobscope.processes.view import keep_mounts_private
 
 __all__ = [
     "MOST_BYTES",
@@ -47,6 +48,7 @@ __all__ = [
     "follow_pipeline",
     "hand_over",
     "hold_directory",
+    "keep_mounts_private",
     "make_own_directory",
     "make_sandbox",
     "make_shared_directory",

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["DEVICES_FOLDER", "cover", "leave_devices", "mount", "open_view"]
+__all__ = ["DEVICES_FOLDER", "cover", "keep_mounts_private", "leave_devices", "mount", "open_view"]
 
 #: Name of the folder, next to the images, in which emulated devices are mounted.
 DEVICES_FOLDER = ".knobscope-devices"
@@ -44,20 +44,28 @@ def open_view(account: pwd.struct_passwd | None, wanted: Iterable[Path], covers:
                 closed.setdefault(barrier, []).append(path)
     if not closed:
         return
-    if _libc.unshare(_CLONE_NEWNS) != 0:
-        number = ctypes.get_errno()
+    try:
+        keep_mounts_private()
+    except OSError as error:
         barrier = next(iter(closed))
         name = "the user" if account is None else f"user {account.pw_name}"
-        raise OSError(
-            number,
-            f"{name} may not pass {barrier} and no mount namespace can be made "
-            f"({os.strerror(number)}); chmod o+x {barrier}, or work in another directory",
-        )
-    mount("none", "/", "", _MS_REC | _MS_SLAVE)  # what is mounted from now on stays in here
+        message = f"{name} may not pass {barrier} and {error.strerror}"
+        raise OSError(error.errno, f"{message}; chmod o+x {barrier}, or work in another directory") from error
     if account is not None:  # nobody but root may take a mount out of a namespace
         leave_devices([path.resolve() for path in wanted])
     for barrier, paths in closed.items():
         cover(barrier, covers.get(barrier), paths)
+
+
+def keep_mounts_private() -> None:
+    """Let what this process mounts be seen by itself and its children alone, and go with them, also after kill -9.
+
+    Raises OSError where no mount namespace can be made.
+    """
+    if _libc.unshare(_CLONE_NEWNS) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"no mount namespace can be made ({os.strerror(number)})")
+    mount("none", "/", "", _MS_REC | _MS_SLAVE)
 
 
 @contextmanager

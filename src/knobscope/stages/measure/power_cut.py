@@ -20,7 +20,7 @@ from knobscope.storage import synchronise_filesystem
 __all__ = ["PowerCut", "cut_power"]
 
 #: A sparse image: what a DBMS allocates beforehand fits, too.
-_IMAGE_BYTES = 4 << 30
+_IMAGE_BYTES = 2 << 30
 #: Until a client is connected and has had its first row acknowledged.
 _PATIENCE_S = 60
 

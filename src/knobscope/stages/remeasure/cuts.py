@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from knobscope.devices import keep_mounts_private
+from knobscope.errors import UserError
 from knobscope.generators import has_own_tables
-from knobscope.processes import follow_pipeline, open_temporary
+from knobscope.processes import follow_pipeline, keep_mounts_private, open_temporary
 from knobscope.specs import YCSB, Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
 from knobscope.stages.measure import PowerCut, RunFailedError, cut_power
 from knobscope.stages.prepare import SnapshotFailedError, load_values_of, prepare_snapshot
@@ -37,17 +37,20 @@ def cut_configuration(
 ) -> tuple[list[PowerCut], str]:
     """Return so many power cuts of a configuration, and why there are fewer, if there are.
 
-    `scratch`: a directory of the caller's alone, in a process whose mounts are private.
+    What this process mounts stays private from now on. `scratch`: a directory of the caller's alone.
     """
     small = workload.model_copy(update={"records": min(workload.records, _RECORDS), "threads": 1, "memory_mib": None})
     done: list[PowerCut] = []
     try:
+        keep_mounts_private()
         snapshot = prepare_snapshot(dbms, small, load_values_of(dbms, dict(configuration)), scratch)
         for _ in range(cuts):
             seconds = random.Random(time.time_ns()).uniform(*_WRITING_S)  # noqa: S311 - a moment
             done.append(cut_power(dbms, small, configuration, snapshot, scratch, seconds))
     except (SnapshotFailedError, RunFailedError) as error:
         return done, f"{dbms.name} does not run with it: {error}"
+    except (UserError, OSError) as error:  # in a container, for instance
+        return done, f"this machine cannot: {error}"
     return done, ""
 
 
@@ -56,7 +59,7 @@ def open_cutter(directory: Path) -> Iterator[Cutter]:
     """Yield `cut_configuration` in a process with mounts of its own, and a new directory below this one."""
     with (
         open_temporary("knobscope-cuts-", directory.absolute()) as scratch,
-        ProcessPoolExecutor(1, get_context("spawn"), _begin) as pool,
+        ProcessPoolExecutor(1, get_context("spawn"), follow_pipeline) as pool,
     ):
         scratch.chmod(0o711)
 
@@ -66,11 +69,6 @@ def open_cutter(directory: Path) -> Iterator[Cutter]:
             return pool.submit(cut_configuration, dbms, workload, configuration, cuts, scratch).result()
 
         yield cut
-
-
-def _begin() -> None:
-    follow_pipeline()
-    keep_mounts_private()
 
 
 def cut_fastest(specs: StudySpecs, question: Question, cutter: Cutter) -> FastestRow:
