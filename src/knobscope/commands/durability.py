@@ -83,7 +83,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json is not None:
         rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
         write_json(args.json, {"dbms": dbms.name, "cuts": args.cuts, "settings": rows})
-    return int(any(tried.is_wrong(everything[0]) for tried in everything))
+    return int(any(tried.is_wrong(everything[0]) or not tried.cuts for tried in everything))
 
 
 def _list_settings(dbms: Dbms, names: list[str]) -> Iterator[tuple[str | None, Value | None, bool]]:
@@ -110,7 +110,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "afterwards: for the default configuration, and for the values of knobs that decide about flushes. The data "
         "lies on a file system of its own, which is shut down at a random moment, so that only what was made durable "
         "is left. Exit code 1: a value that the spec does not mark as a risk loses more than the default, beyond "
-        "chance. Needs root.",
+        "chance, or a setting could not be tried. Needs root.",
     )
     parser.add_argument("dbms", metavar="DBMS", help="name of the DBMS, or its spec")
     parser.add_argument("--knob", action="append", metavar="KNOB", help="try the values of this knob (repeatable)")

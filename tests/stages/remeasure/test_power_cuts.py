@@ -1,6 +1,8 @@
 """What real DBMSs lose when the power is cut, and what is made of it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +98,22 @@ def test_a_value_that_loses_rows_and_is_not_marked_ends_the_command_with_1(
     assert careless.endswith("WRONG: the spec does not mark it as a risk")
     tried = json.loads((tmp_path / "cuts.json").read_text())["settings"]
     assert [row["value"] for row in tried if row["loses"]] == ["off"]
+
+
+@pytest.mark.real
+def test_a_machine_that_cannot_cut_the_power_says_so(open_directory: Path) -> None:
+    command = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", sys.executable, "-m", "knobscope"]
+    command += [
+        "durability",
+        "sqlite",
+        "--knob",
+        "synchronous",
+        "--root",
+        str(ROOT),
+        "--directory",
+        str(open_directory),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "default configuration: not tried: this machine cannot: no mount namespace can be made" in done.stdout
+    assert done.stderr == ""

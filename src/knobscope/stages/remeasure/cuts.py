@@ -50,7 +50,7 @@ def cut_configuration(
     except (SnapshotFailedError, RunFailedError) as error:
         return done, f"{dbms.name} does not run with it: {error}"
     except (UserError, OSError) as error:  # in a container, for instance
-        return done, f"this machine cannot: {error}"
+        return done, f"this machine cannot: {getattr(error, 'strerror', None) or error}"
     return done, ""
 
 
