@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from power_cut import make_ext4, mounted
+from small_ext4 import make_ext4, mounted
 
 from knobscope.cli import main
 from knobscope.devices.power import shut_down

@@ -1,4 +1,4 @@
-"""A file system of its own whose power can be cut: what was not written to the device is gone."""
+"""A small ext4 in an image."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def make_ext4(image: Path) -> Path:
 
 @contextlib.contextmanager
 def mounted(image: Path) -> Iterator[Path]:
-    """Mount the image beside it, and yield where."""
+    """Mount the image next to it, and yield where."""
     mount = image.with_suffix(".mount")
     mount.mkdir(exist_ok=True)
     subprocess.run(["mount", "-o", "loop", image, mount], check=True)
