@@ -91,6 +91,30 @@ def test_what_is_said_after_an_interruption_is_logged(folder: Path) -> None:
     assert (folder / "x.log").read_text() == "waiting\ninterrupted\n"
 
 
+#: A job whose command ends before a child that holds its output, as helpers of `multiprocessing` do.
+OUTLIVED = """
+import subprocess, sys
+from knobscope import cli, job
+
+def leave(command):
+    print(subprocess.Popen(["sleep", "1000"]).pid, flush=True)
+    return 0
+
+arguments = cli.build_parser("job").parse_args(["job", "--log", "x.log", "--", "leave"])
+cli.main = leave
+sys.exit(arguments.run(arguments))
+"""
+
+
+def test_a_child_that_holds_the_output_does_not_keep_the_job(folder: Path) -> None:
+    command = [sys.executable, "-c", OUTLIVED]
+    with (folder / "output").open("wb") as output:
+        done = subprocess.run(command, cwd=folder, stdout=output, stderr=output, timeout=120, check=False)
+    said = (folder / "output").read_text()
+    os.kill(int(said), signal.SIGKILL)
+    assert (done.returncode, (folder / "x.log").read_text()) == (0, said)
+
+
 def test_a_full_disk_ends_the_log_and_not_the_job(folder: Path) -> None:
     limited = f"ulimit -f 0; trap '' XFSZ; exec {sys.executable} -m knobscope job --log x.log -- --version"
     done = subprocess.run(["sh", "-c", limited], cwd=folder, capture_output=True, text=True, check=False)

@@ -353,13 +353,7 @@ class StudyMaker:
         return rows
 
     def _use(
-        self,
-        run: dict[str, Any],
-        use: Use,
-        op: str,
-        requests: int,
-        tables: Tables,
-        rng: np.random.Generator,
+        self, run: dict[str, Any], use: Use, op: str, requests: int, tables: Tables, rng: np.random.Generator
     ) -> None:
         file = use.file + (run["run_id"] if use.role == "log" else "")
         about = {"run_id": run["run_id"], "file": file, "role": use.role, "table_name": use.table, "op": op}
