@@ -61,11 +61,13 @@ def say(sandbox: Sandbox, script: str, *reach: Path) -> str:
 
 
 def start_sleeper(sandbox: Sandbox) -> tuple["subprocess.Popen[bytes]", int]:
-    """Start a process in a run; return its keeper, and its number there."""
+    """Start a process in a run; return its keeper, and its number there, once it is no longer the shell."""
     script = "echo $$; exec sleep 1000.25"
     keeper = supervise(["/bin/sh", "-c", script], user=SERVICE_USER, sandbox=sandbox, stdout=subprocess.PIPE, cwd="/")
     assert keeper.stdout is not None
-    return keeper, int(keeper.stdout.readline())
+    inside = int(keeper.stdout.readline())
+    assert wait_until(lambda: any(command.startswith("sleep") for command in descendants(keeper.pid).values()))
+    return keeper, inside
 
 
 def test_numbers_of_processes_do_not_begin_with_one(runs: tuple[Sandbox, Sandbox]) -> None:

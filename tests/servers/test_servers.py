@@ -77,26 +77,12 @@ def test_postgresql_lives_and_dies_by_its_spec(postgresql: Dbms, open_directory:
             assert stat.S_IMODE((instance.runtime / "s").stat().st_mode) == 0o700
             server.stop()
             assert not server.is_alive
-        before = shared_memory()
-        with Server(instance, postgresql.lifecycle, {"fsync": False}, log) as server:
-            server.wait_ready()
-            own = shared_memory() - before  # servers of other tests come and go meanwhile
-            assert bool(own) == (instance.sandbox is None)  # in one it has its own, out of our sight
-        assert not server.is_alive
-        assert not own & shared_memory()
         with (
             pytest.raises(ServerFailedError, match="exit code") as caught,
             Server(instance, postgresql.lifecycle, {"shared_buffers": -5}, log) as server,
         ):
             server.wait_ready()
         assert "shared_buffers" in caught.value.log_tail
-
-
-def shared_memory() -> set[str]:
-    """Segments that outlive a killed server: POSIX ones, and System V ones of this machine."""
-    posix = {path.name for path in Path("/dev/shm").glob("PostgreSQL.*")}
-    system_v = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    return posix | {f"System V {line.split()[1]}" for line in system_v}
 
 
 def user_ids(name: str) -> tuple[int, int]:
