@@ -2,14 +2,14 @@
 
 Where all runs of a series have a start, a long pause ends a session. Where none is known, the order shows it: a series
 without blocks has several parts if no value was measured in more than one of them, although values were measured
-repeatedly. A part whose runs of the default configuration all precede or all follow its values was not measured together
-with them. `detect` compares within sessions only, so that such values have no answer.
+repeatedly. Default runs on one side of a part only need not have been measured together with it. `detect` compares
+within sessions only, so that values without a default run in their session have no answer.
 """
 
 from collections.abc import Hashable, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from statistics import median
+from statistics import median_low
 
 __all__ = ["SESSION", "name_sessions"]
 
@@ -17,7 +17,7 @@ __all__ = ["SESSION", "name_sessions"]
 SESSION = "imported"
 #: A pause between two starts that ends a session: longer than this, and so many times as long as is usual in the series.
 _PAUSE = timedelta(hours=6)
-_TIMES_LONGER = 10
+_TIMES_LONGER = 3
 
 
 def name_sessions(values: Sequence[Hashable | None], starts: Sequence[str | None], is_block: bool) -> list[str]:
@@ -45,24 +45,26 @@ def _find_pauses(starts: Sequence[datetime]) -> list[int]:
     pauses = [after - before for before, after in pairwise(starts)]
     if not pauses:
         return [0]
-    longest = max(_PAUSE, _TIMES_LONGER * median(pauses))
+    longest = max(_PAUSE, _TIMES_LONGER * median_low(pauses))
     return [0, *(index for index, pause in enumerate(pauses, 1) if pause >= longest)]
 
 
 def _find_parts(values: Sequence[Hashable | None]) -> list[int]:
-    """Return where parts begin; default runs on one side of all values of their part are a part of their own."""
+    """Return where parts begin; default runs are a part of their own where there are none on the other side."""
     spans = _repeated_spans(values)
     if not spans:
         return [0]
     begins = [0, *((end + 1 + begin) // 2 for (_, end), (begin, _) in pairwise(spans))]
     apart = []
-    for (first, last), begin, end in zip(spans, begins, [*begins[1:], len(values)], strict=True):
-        defaults = [index for index in range(begin, end) if values[index] is None]
-        if defaults and defaults[-1] < first:
-            apart.append(first)
-        elif defaults and defaults[0] > last:
-            apart.append(last + 1)
-    return sorted({*begins, *apart})
+    for number, (first, last) in enumerate(spans):
+        after = spans[number + 1][0] if number + 1 < len(spans) else len(values)
+        before = spans[number - 1][1] + 1 if number else 0
+        is_before, is_within, is_after = (
+            None in values[begin:end] for begin, end in ((before, first), (first, last), (last + 1, after))
+        )
+        if not is_within and not (is_before and is_after):
+            apart += [first, last + 1]
+    return sorted({*begins, *apart} - {len(values)})
 
 
 def _repeated_spans(values: Sequence[Hashable | None]) -> list[tuple[int, int]]:
