@@ -15,7 +15,7 @@ __all__ = ["SESSION", "name_sessions"]
 
 #: The session of all runs where nothing separates them; other names start with it.
 SESSION = "imported"
-#: A pause between two starts that ends a session: longer than this, and so many times as long as is usual in the series.
+#: A pause between two starts ends a session if it is longer than this, and so many times as long as usual.
 _PAUSE = timedelta(hours=6)
 _TIMES_LONGER = 3
 
