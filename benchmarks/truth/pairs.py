@@ -1,9 +1,9 @@
 """Do the intervals of interactions of two values hold where the noise of consecutive runs is alike?
 
-Run `python benchmarks/truth/pairs.py [--studies 400]`. A sweep of three or five blocks has seven values of four knobs, six pairs
-of these values, and the default configuration at the start, in the middle and at the end of each block, in random
-order. No pair interacts. Noise of a run is 0.1, autocorrelated within blocks. Coverage of the 95 % intervals, and the
-share of sweeps with a discovery at a false discovery rate of 5 %.
+Run `python benchmarks/truth/pairs.py [--studies 400]`. A sweep of three or five blocks has seven values of four knobs,
+six pairs of these values, and the default configuration at the start, in the middle and at the end of each block, in
+random order. No pair interacts. Noise of a run is 0.1, autocorrelated within blocks. Coverage of the 95 % intervals,
+and the share of sweeps with a discovery at a false discovery rate of 5 %.
 """
 
 import argparse
