@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MixedFit", "fit_mixed", "name_cells"]
 
 #: How many times the variance of a run within its block the shared one may be, evenly in the logarithm. Beforehand no
-#: share at all is as likely as all others together. Twenty steps instead of six change an interval by 1.4 % of its width
+#: share at all is as likely as all others together. Twenty steps instead of six change the width of an interval by 1.4 %
 #: (standard deviation), and take 2.4 times as long.
 _RATIOS = np.append(0.0, 0.15 * 2.74 ** np.arange(6))
 _SHARES = _RATIOS / (1 + _RATIOS)

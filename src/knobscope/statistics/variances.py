@@ -141,7 +141,10 @@ def _likelihoods(squares: Floats, degrees: Floats, worth: Floats, step: float) -
 
 
 def _inverse_trigamma(value: Floats) -> Floats:
-    """Solve trigamma(x) = zeta(2, x) = value by Newton's method (Smyth 2004, appendix); its derivative is -2 zeta(3, x)."""
+    """Solve trigamma(x) = value by Newton's method (Smyth 2004, appendix).
+
+    trigamma(x) is zeta(2, x), and its derivative -2 zeta(3, x).
+    """
     from scipy.special import zeta
 
     x = 0.5 + 1 / value
