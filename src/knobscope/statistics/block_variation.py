@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["MixedFit", "fit_mixed", "name_cells"]
 
 #: How many times the variance of a run within its block the shared one may be, evenly in the logarithm. Beforehand no
-#: share at all is as likely as all others together. Twenty steps instead of six change the width of an interval by 1.4 %
-#: (standard deviation), and take 2.4 times as long.
+#: share at all is as likely as all others together. With twenty steps instead of six the width of an interval changes
+#: by 1.4 % (standard deviation), in 2.4 times the time.
 _RATIOS = np.append(0.0, 0.15 * 2.74 ** np.arange(6))
 _SHARES = _RATIOS / (1 + _RATIOS)
 _PRIOR = np.append(1.0, np.full(6, 1 / 6))
