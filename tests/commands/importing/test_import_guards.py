@@ -217,7 +217,9 @@ def test_without_blocks_a_value_that_was_measured_once_has_no_interval(importing
 
 
 @pytest.mark.slow
-def test_a_value_of_a_day_without_the_default_configuration_has_no_effect(importing: Callable[..., Imported]) -> None:
+def test_a_value_of_a_day_without_the_default_configuration_has_no_effect(
+    importing: Callable[..., Imported], capsys: pytest.CaptureFixture[str]
+) -> None:
     """A day that is 30 % faster must not become an effect: its runs have nothing to be compared with."""
     rows = draw_table(np.random.default_rng(12))
     rows = [row for row in rows if row["value"] not in (("", "8") if row["block"] == "day2" else ("16",))]
@@ -226,6 +228,7 @@ def test_a_value_of_a_day_without_the_default_configuration_has_no_effect(import
         row["started_at"] = f"2026-11-2{2 if is_second else 1}"
         row["throughput_ops"] = f"{float(row['throughput_ops']) * (1.3 if is_second else 1):.2f}"
     study = importing([{name: cell for name, cell in row.items() if name != "block"} for row in rows])
+    assert "4 of 16 runs are of sessions without a run of the default configuration" in capsys.readouterr().err
     assert study.query(
         "SELECT value, low IS NULL FROM effects WHERE metric = 'throughput_ops' ORDER BY value::INTEGER"
     ) == [("8", False), ("16", True), ("64", False)]
