@@ -37,7 +37,9 @@ OLD = {
 }
 
 
-def draw_pairs(first: int, count: int, times: tuple[float, float], noise: float, rng: np.random.Generator):
+def draw_pairs(
+    first: int, count: int, times: tuple[float, float], noise: float, rng: np.random.Generator
+) -> list[WhatIfRunRow]:
     """Draw pairs of runs with the default configuration and the setting, of which the times per operation are given."""
     rows: list[WhatIfRunRow] = []
     for pair in range(first, first + count):
