@@ -45,6 +45,10 @@ class TextTable:
         """Return the number of rows."""
         return len(self.lines)
 
+    def zero_codes(self) -> "array[int]":
+        """Return the codes of a column that has the same text in every row."""
+        return array("I", bytes(4 * len(self)))
+
     def rows_with(self, column: str, text: str) -> tuple[int, str]:
         """Return the first line that holds a text, and the text with how often it is there, to be shown."""
         cells = self.columns[column]

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from knobscope.commands.table.guards import Guards, find_guards, missed_separators
-from knobscope.commands.table.suspicion import find_failure_code
 from knobscope.commands.table.table import (
     Table,
     add_jobs_argument,
@@ -28,6 +27,7 @@ from knobscope.statistics.models import MODELS, make_models
 from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.ranking import Ranking, rank_knobs
 from knobscope.statistics.stopping import Runs
+from knobscope.statistics.suspicion import find_failure_code
 
 __all__ = ["add_parser", "rank_table"]
 

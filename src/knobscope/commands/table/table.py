@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from knobscope.cells import Problems, TextTable, read_text_table
 from knobscope.commands.table.columns import Spelling, read_columns
-from knobscope.commands.table.suspicion import find_failure_code, refuse_measured
 from knobscope.errors import UserError
 from knobscope.processes import usable_cores
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import read_response
+from knobscope.statistics.suspicion import find_failure_code, refuse_measured
 from knobscope.storage import write_json
 
 if TYPE_CHECKING:
