@@ -6,7 +6,8 @@ section 3) is what the best value of a knob gains over its default in a model, a
 
 The best of several predictions is partly luck. So the configurations are split into halves: a model of one half chooses
 the value, and a model of the other half says what it gains. Means of random halves spread as much as the mean of all,
-so the quantiles over many halves are an interval. Halves also show how far two rankings agree.
+so the quantiles over many halves are an interval. Halves also show how far two rankings agree, and what every value
+does alone, by the model.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.stopping import Runs
 
-__all__ = ["Tunability", "TunableKnob", "measure_tunability"]
+__all__ = ["PredictedEffect", "Tunability", "TunableKnob", "measure_tunability"]
 
 #: Random splits into halves. Each gives two gains of a knob.
 SPLITS = 10
@@ -43,6 +44,17 @@ class TunableKnob:
 
 
 @dataclass(frozen=True)
+class PredictedEffect:
+    """What a value of a knob does by the model, all other knobs at their defaults, with a 90 % interval."""
+
+    knob: str
+    value: Any
+    effect: float
+    effect_low: float
+    effect_high: float
+
+
+@dataclass(frozen=True)
 class Tunability:
     """Tunable knobs, the one that gains most first, and how far two halves of the configurations agree.
 
@@ -53,32 +65,38 @@ class Tunability:
     leaders: int
     common_by_importance: float
     common_by_gain: float
+    effects: list[PredictedEffect]
 
 
 @dataclass(frozen=True)
 class _Half:
-    """What a model of one half says: the importance of each knob, and what each value of a tunable knob gains."""
+    """What a model of one half says: the importance of each knob, and what each value of a knob gains."""
 
     importance: Mapping[str, float]
     gains: Mapping[str, Floats]
 
 
 def measure_tunability(
-    runs: Runs, model: Model, default: Mapping[str, Any], values: Mapping[str, Sequence[Any]], seed: int
+    runs: Runs,
+    model: Model,
+    default: Mapping[str, Any],
+    values: Mapping[str, Sequence[Any]],
+    tunable: Mapping[str, Sequence[Any]],
+    seed: int,
 ) -> Tunability | None:
     """Return what setting each knob alone would gain; None where the runs are too few for models of halves.
 
-    `model` has been fitted to all runs; `default` has a level of every factor, and `values` the levels, other than the
-    default, that somebody might choose for each tunable knob. What the settings do not have cannot be predicted: values
-    are left out, and without the default there is nothing to compare with.
+    `model` has been fitted to all runs; `default` has a level of every factor, `values` are those whose effect
+    is predicted, and `tunable` those of them that somebody might choose. What the settings do not have cannot be
+    predicted: values are left out, and without the default there is nothing to compare with.
     """
     domains = dict(zip(runs.settings.factors, runs.settings.levels, strict=True))
     values = {
         knob: usable
         for knob, wanted in values.items()
-        if (usable := [level for level in wanted if level in domains[knob]])
+        if (usable := [level for level in wanted if level in domains[knob] and level != default.get(knob)])
     }
-    if len(runs.response) < MIN_ROWS or not values or any(default[name] not in domains[name] for name in domains):
+    if len(runs.response) < MIN_ROWS or not values or any(default.get(name) not in domains[name] for name in domains):
         return None
     queries = _changed_alone(runs.settings, default, values)
     pairs: list[tuple[_Half, _Half]] = []
@@ -93,19 +111,27 @@ def measure_tunability(
             continue
     if len(pairs) < SPLITS / 2:
         return None
-    knobs = [_summarise(knob, [default[knob], *levels], pairs) for knob, levels in values.items()]
+    choices = {
+        knob: chosen for knob, wanted in tunable.items() if (chosen := [v for v in values.get(knob, ()) if v in wanted])
+    }
+    knobs = [_summarise(knob, default[knob], values[knob], chosen, pairs) for knob, chosen in choices.items()]
     by_importance = [[half.importance for half in pair] for pair in pairs]
-    by_gain = [[{knob: float(gains.max()) for knob, gains in half.gains.items()} for half in pair] for pair in pairs]
+    by_gain = [[{knob: float(half.gains[knob].max()) for knob in choices} for half in pair] for pair in pairs]
     return Tunability(
         sorted(knobs, key=lambda knob: -knob.gain),
         min(TOP, len(runs.settings.factors)),
         _count_common(by_importance),
         _count_common(by_gain),
+        [
+            _predict(knob, level, number, pairs)
+            for knob, levels in values.items()
+            for number, level in enumerate(levels, 1)
+        ],
     )
 
 
 def _changed_alone(settings: Settings, default: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> Settings:
-    """Return the default configuration, then every value of every tunable knob in it, a row each."""
+    """Return the default configuration, then every value of every knob in it, a row each."""
     base = np.array([settings.levels_of(factor).index(default[factor]) for factor in settings.factors], np.int64)
     rows = [base]
     for knob, levels in values.items():
@@ -130,17 +156,26 @@ def _judge_half(runs: Runs, model: Model, half: Ints, queries: Settings, values:
     )
 
 
-def _summarise(knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]]) -> TunableKnob:
+def _summarise(
+    knob: str, default: Any, levels: Sequence[Any], chosen: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]]
+) -> TunableKnob:
     """Return the gain of what one half chooses, as the other half sees it, over all halves."""
-    chosen, gains = [], []
+    numbers = [0, *(number for number, level in enumerate(levels, 1) if level in chosen)]
+    best, gains = [], []
     for first, second in pairs:
         for chooses, judges in ((first, second), (second, first)):
-            best = int(chooses.gains[knob].argmax())
-            chosen.append(best)
-            gains.append(judges.gains[knob][best])
+            best.append(numbers[int(chooses.gains[knob][numbers].argmax())])
+            gains.append(judges.gains[knob][best[-1]])
     low, high = np.quantile(gains, [0.05, 0.95])
-    ((usual, _),) = Counter(chosen).most_common(1)
-    return TunableKnob(knob, levels[usual], float(np.mean(gains)), float(low), float(high))
+    ((usual, _),) = Counter(best).most_common(1)
+    return TunableKnob(knob, [default, *levels][usual], float(np.mean(gains)), float(low), float(high))
+
+
+def _predict(knob: str, level: Any, number: int, pairs: Sequence[tuple[_Half, _Half]]) -> PredictedEffect:
+    """Return the effect of a level over all halves; nothing is chosen, so each half counts for itself."""
+    gains = [half.gains[knob][number] for pair in pairs for half in pair]
+    low, high = np.quantile(gains, [0.05, 0.95])
+    return PredictedEffect(knob, level, float(np.mean(gains)), float(low), float(high))
 
 
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:

@@ -37,7 +37,9 @@ _CANDIDATES = 5000
 def screening_table(runs: list[Path], plans: list[Path], levels: Mapping[str, Sequence[Value]]) -> "pd.DataFrame":
     """Return one row per ok run.
 
-    It has a column per knob, in which numbers that are no level of the study count as the nearest one, `throughput_ops`, `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
+    It has a column per knob, in which numbers that are no level of the study count as the nearest one,
+    `throughput_ops`,
+    `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
 
     `runs` are block directories, `plans` the tables they were planned in.
     """

@@ -141,7 +141,7 @@ def select_knobs(
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
         ranker = last.stop.model or ExtraTrees(seed).fit(last.runs.settings, last.runs.response)
         ranking = rank_knobs(last.runs, ranker, seed)
-        tunability = measure_tunability(last.runs, ranker, default or {}, tunable or {}, seed)
+        tunability = measure_tunability(last.runs, ranker, default or {}, levels or tunable or {}, tunable or {}, seed)
         stable = 0 if stop == "r2" else fitter.count_stable(runs, last, stable_rounds)
     return Selection(
         stopped=decide(stop, last.stop.stopped, stable, stable_rounds),
