@@ -18,8 +18,11 @@ from knobscope.errors import UserError
 from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
 from knobscope.specs.reading.base import check_name
+from knobscope.statistics.suspicion import refuse_measured
 
 __all__ = ["add_parser"]
+
+_RESPONSE = "throughput_ops"
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -39,6 +42,8 @@ def _run(args: argparse.Namespace) -> int:
     table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal, _layout(args))
     known_dbms = _known_dbms(args.specs, table)
     knobs = imported_knobs(table, known_dbms, args.decimal)
+    if table.is_designed and not args.factors:
+        _refuse_measured(table, knobs)
     for dbms, of_dbms in knobs.items():
         _say(dbms, of_dbms)
     study = write_study(table, args.study, knobs, known_dbms, out)
@@ -49,9 +54,22 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _layout(args: argparse.Namespace) -> Layout:
-    ignored = tuple(name.strip() for name in (args.ignore or "").split(",") if name.strip())
+    ignored, factors = (
+        tuple(name.strip() for name in (text or "").split(",") if name.strip()) for text in (args.ignore, args.factors)
+    )
     same, baseline = (dict(_assignments(name, getattr(args, name))) for name in ("set", "baseline"))
-    return Layout(args.response, same, ignored, tuple(args.failed_value), baseline)
+    return Layout(args.response, same, ignored, factors, tuple(args.failed_value), baseline)
+
+
+def _refuse_measured(table: ImportedTable, knobs: Mapping[str, Mapping[str, ImportedKnob]]) -> None:
+    """Raise UserError for columns that would be knobs and look measured."""
+    import pandas as pd
+
+    for dbms, of_dbms in knobs.items():
+        runs = [run for run in table.runs if run.case.dbms == dbms and run.line[_RESPONSE] is not None]
+        columns = {name: [knob.values[run.settings[name]] for run in runs] for name, knob in of_dbms.items()}
+        frame = pd.DataFrame({**columns, _RESPONSE: [run.line[_RESPONSE] for run in runs]})
+        refuse_measured(frame, _RESPONSE, list(columns))
 
 
 def _assignments(option: str, texts: list[str]) -> Iterator[tuple[str, str]]:
@@ -175,7 +193,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "--response",
-        default="throughput_ops",
+        default=_RESPONSE,
         metavar="COL",
         help="the column with operations per second (default: %(default)s)",
     )
@@ -188,11 +206,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--ignore", metavar="A,B", help="columns to leave out, such as other measured ones")
     parser.add_argument(
+        "--factors", metavar="A,B", help="the columns that are knobs, where each has one (default: all unknown ones)"
+    )
+    parser.add_argument(
         "--failed-value",
         action="append",
         default=[],
         metavar="X",
-        help="a text in the response that stands for a failed run, such as 0 (may be repeated)",
+        help="a text in the response that stands for a failed run, such as 0, or COL=X where another column says which "
+        "runs failed (may be repeated)",
     )
     parser.add_argument(
         "--baseline",

@@ -6,14 +6,17 @@ screening sample, has the values of all knobs, each in a column of its own.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from knobscope.cells import Column, Problems, TextTable
 from knobscope.commands.importing.columns import CASE_COLUMNS, REQUIRED, RUN_COLUMNS
+from knobscope.statistics.suspicion import refuse_outcomes
 
 __all__ = ["Layout"]
 
-_RESPONSE = "throughput_ops"
+_RESPONSE, _FAILED = "throughput_ops", "failed"
 _OF_ONE_KNOB = ("knob", "value")
 
 
@@ -24,6 +27,7 @@ class Layout:
     response: str = _RESPONSE
     same: Mapping[str, str] = field(default_factory=dict)  # column that the table lacks -> its value in every row
     ignored: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()  # the knob columns; nothing: all columns that are nothing else
     failed: tuple[str, ...] = ()  # texts of the response that stand for a failed run
     baseline: Mapping[str, str] = field(default_factory=dict)  # knob -> its value in the default configuration
 
@@ -32,27 +36,31 @@ class Layout:
 
         Columns that the command line names and the table lacks, or has twice, are problems.
         """
-        for name in (*self.ignored, *([self.response] if self.response != _RESPONSE else [])):
+        for name in (*self.ignored, *self.factors, *([self.response] if self.response != _RESPONSE else [])):
             if name not in table.columns:
                 problems.add(table.path, 1, name, "no such column", f"one of {', '.join(table.columns)}")
         for name in self.same:
             if name in table.columns:
                 problems.add(table.path, 1, name, "a column of the table", "--set for columns that it does not have")
+        broken, outcomes, failed = table.rows_failed(self.failed)
         columns = {
             _RESPONSE if name == self.response else name: column
             for name, column in table.columns.items()
-            if name not in self.ignored
+            if name not in (*self.ignored, *outcomes)
         }
-        columns |= {name: Column([value], table.zero_codes()) for name, value in self.same.items()}
+        columns |= {name: table.uniform(value) for name, value in self.same.items()}
         if _RESPONSE in columns:
-            texts = ["failed" if text in self.failed else text for text in columns[_RESPONSE].texts]
-            columns[_RESPONSE] = replace(columns[_RESPONSE], texts=texts)
+            response = columns[_RESPONSE]
+            rows = np.isin(response.codes, [response.texts.index(text) for text in failed if text in response.texts])
+            columns[_RESPONSE] = response.replaced(broken | rows, _FAILED) if (broken | rows).any() else response
         knobs = self._knobs(columns)
         used = {*knobs, *_known_of(designed=bool(knobs))}
         return TextTable(table.path, {n: c for n, c in columns.items() if not knobs or n in used}, table.lines), knobs
 
     def _knobs(self, columns: Mapping[str, Column]) -> list[str]:
         """Return the columns that are knobs, where a row has the values of all; says on stderr what is left out."""
+        if self.factors:
+            return [name for name in self.factors if name in columns]
         known = _known_of(designed=True)
         others = [name for name in columns if name not in known]
         if any(name in columns for name in _OF_ONE_KNOB) or not others:
@@ -60,7 +68,9 @@ class Layout:
         idle = [name for name in others if name.startswith("Unnamed:") or len(columns[name].texts) < 2]
         if idle:
             print(f"not used as knobs (row number or a single value): {', '.join(idle)}", file=sys.stderr)
-        return [name for name in others if name not in idle]
+        knobs = [name for name in others if name not in idle]
+        refuse_outcomes({name: columns[name].counts() for name in knobs})
+        return knobs
 
     @staticmethod
     def required(knobs: list[str]) -> dict[str, str]:

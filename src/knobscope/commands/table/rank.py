@@ -98,7 +98,7 @@ def _doubt(ranking: TableRanking, response: Floats) -> str | None:
     if ranking.holdout_r2 is None:
         return None
     if code := find_failure_code(response):
-        return f"{code} Name it with --failed-value"
+        return code
     if doubt := ranking.guards.doubt():
         return doubt
     if not ranking.trustworthy:
