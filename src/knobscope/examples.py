@@ -78,6 +78,8 @@ EXAMPLES: dict[str, list[str]] = {
     "export": ["knobscope export specs/studies/quickstart.yaml --to optuna --top 5 --out space.json"],
     "import": [
         "knobscope import runs.csv --study theirs --table io_profile=io_profile.csv",
+        "knobscope import sample.csv --study sample --response tps --set dbms=mysql --set device=disk1 "
+        "--set tier=nvme_ssd --set workload=tpcc",
         "knobscope import --from optuna tuned.db --out trials.csv",
     ],
     "replay": [

@@ -2,15 +2,25 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from knobscope.commands.table.table import add_jobs_argument, add_table_parser, read_table, write_result
+from knobscope.commands.table.accuracy import measure_accuracy
+from knobscope.commands.table.replay_page import render_page
+from knobscope.commands.table.table import (
+    Table,
+    add_jobs_argument,
+    add_table_parser,
+    read_table,
+    response_name,
+    write_result,
+)
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes
 from knobscope.stages.plan import SAMPLERS, Draw, count_random
@@ -29,12 +39,15 @@ from knobscope.statistics.stability import (
     explain_stability,
 )
 from knobscope.statistics.stopping import Runs, Stop, decide_stop, r_squared
+from knobscope.storage import write_text
 from knobscope.tables import finite
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
 
 _QUIET_S = 10
+#: So many trials are behind the lines of the page.
+_MOST_PICTURED = 10
 
 
 @dataclass(frozen=True)
@@ -225,6 +238,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--trials", type=int, default=20, help="repetitions with other samples (%(default)s)")
     parser.add_argument("--seed", type=int, default=plan.seed, help="default: %(default)s")
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="also write a page: R2 and mismatched conclusions by share of the settings, for all sampling methods and "
+        "models, with as many trials (up to ten)",
+    )
     add_jobs_argument(parser)
     parser.set_defaults(run=_run)
 
@@ -233,7 +253,27 @@ def _run(args: argparse.Namespace) -> int:
     table = read_table(args)
     plan = Plan(**{field.name: getattr(args, field.name) for field in fields(Plan)})
     result = {"table": str(args.table), **replay(table.settings, table.response, plan, args.trials, args.jobs)}
+    if args.html is not None:
+        result["accuracy"] = _write_page(args, table, plan, result)
     return write_result(args, result, _describe(result))
+
+
+def _write_page(args: argparse.Namespace, table: Table, plan: Plan, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Write the page, and return the numbers behind its pictures."""
+    trials = min(args.trials, _MOST_PICTURED)
+    accuracies = measure_accuracy(
+        table.settings,
+        table.response,
+        (plan.sampling, plan.model),
+        (plan.start, plan.step),
+        plan.threshold,
+        plan.seed,
+        trials,
+        args.jobs,
+    )
+    write_text(args.html, render_page(result, accuracies, response_name(args), trials))
+    print(f"wrote {args.html}", file=sys.stderr)
+    return [asdict(accuracy) for accuracy in accuracies]
 
 
 def _describe(result: dict[str, Any]) -> str:
