@@ -74,18 +74,23 @@ def _figure(by: str, key: str, accuracies: Sequence[Accuracy], result: Mapping[s
     )
 
 
+def _format_percent(percent: float) -> str:
+    return format_share(percent / 100)
+
+
 def _stops(result: Mapping[str, Any]) -> Figure:
     """Return a dot for each trial, at the share of the settings that it took."""
     rates = [trial["rate"] for trial in result["trials"] if trial["stopped"]]
     late = len(result["trials"]) - len(rates)
+    percent = [100 * rate for rate in rates]
     centre = result["summary"]["rate_median"] or 1.0
     return Figure(
         name="stops",
-        title="Where the trials stopped",
+        title="Settings taken by each trial",
         caption=f"{plural(late, 'trial')} took every setting and did not stop." if late else "",
         description=f"Share of settings at the stop: {', '.join(format_share(rate) for rate in rates) or 'none'}.",
         draw=lambda width: draw_strips(
-            width, [Strip("median", "line-a", rates, centre)], "share of settings", format_share
+            width, [Strip("median", "line-a", percent, 100 * centre)], "% of the settings", _format_percent
         ),
         data=[{"rate": rate} for rate in rates],
     )
