@@ -16,15 +16,13 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
+from knobscope.statistics.holding_out import MIN_TEST_ROWS, hold_out, r_squared
 from knobscope.statistics.models import Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 
-__all__ = ["Runs", "Stop", "decide_stop", "errors_at_look", "r_squared"]
+__all__ = ["Runs", "Stop", "decide_stop", "errors_at_look"]
 
 
-FOLDS = 5
-#: A held-out fifth needs a few rows before an R2 over it means anything.
-MIN_TEST_ROWS = 3
 #: A tenth of all settings escapes 30 random runs in one of twenty cases: with fewer, nothing is certain enough to stop.
 LEAST_TO_STOP = 30
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
@@ -89,51 +87,6 @@ class Stop:
     model: Model | None
     r2_splits: list[float]
     predicted: Floats | None = None
-
-
-def r_squared(actual: Floats, predicted: Floats) -> float:
-    """Return 1 - residual / total sum of squares; minus infinity where there is nothing to explain."""
-    total = float(((actual - actual.mean()) ** 2).sum())
-    return 1 - float(((actual - predicted) ** 2).sum()) / total if total > 0 else float("-inf")
-
-
-@dataclass(frozen=True)
-class _HeldOut:
-    """R2 of each split; of each row the mean squared error and the mean prediction when held out (NaN: never was)."""
-
-    scores: list[float]
-    squares: Floats
-    predicted: Floats
-
-
-def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _HeldOut:
-    """Predict the held-out fifth of random splits, up to the first one whose R2 is below the least.
-
-    The model's form (which terms it has) is chosen anew from the rows that are not held out: terms that were chosen
-    with the held-out rows in view have already seen them. Each five splits share one permutation, so that no
-    configuration escapes: with independent splits one in nine is never held out in ten of them, and a stop then
-    depends on whether the odd one is among those.
-    """
-    count = len(runs.response)
-    if count < FOLDS * MIN_TEST_ROWS:
-        raise InsufficientSamplesError(f"{count} configurations, {FOLDS * MIN_TEST_ROWS} are the least")
-    scores: list[float] = []
-    squares, sums, times = np.zeros(count), np.zeros(count), np.zeros(count)
-    while len(scores) < splits:
-        order = rng.permutation(count)
-        for fold in range(min(FOLDS, splits - len(scores))):
-            test = order[fold::FOLDS]
-            train = np.setdiff1d(order, test)
-            fitted = model.fresh().fit(runs.settings.take(train), runs.response[train])
-            predicted = fitted.predict(runs.settings.take(test))
-            scores.append(r_squared(runs.response[test], predicted))
-            squares[test] += (runs.response[test] - predicted) ** 2
-            sums[test] += predicted
-            times[test] += 1
-            if scores[-1] < least:
-                return _HeldOut(scores, squares, sums)
-    times[times == 0] = np.nan
-    return _HeldOut(scores, squares / times, sums / times)
 
 
 def errors_at_look(look: int) -> float:
@@ -272,13 +225,13 @@ def decide_stop(
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
             if only_whether:
-                held_out = _hold_out(model, runs, splits, rng, threshold)
+                held_out = hold_out(model, runs.settings, runs.response, splits, rng, threshold)
                 if held_out.scores[-1] < threshold:
                     continue
                 fitted = model.fit(runs.settings, runs.response)
             else:
                 fitted = model.fit(runs.settings, runs.response)
-                held_out = _hold_out(fitted, runs, splits, rng, float("-inf"))
+                held_out = hold_out(fitted, runs.settings, runs.response, splits, rng)
         except InsufficientSamplesError as error:
             insufficient.append(str(error))
             continue

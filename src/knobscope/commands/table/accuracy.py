@@ -16,9 +16,10 @@ from knobscope.stages.plan import SAMPLERS, Draw
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import Settings
+from knobscope.statistics.holding_out import FOLDS, r_squared
 from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import Conclusions, conclude
-from knobscope.statistics.stopping import FOLDS, Runs, Stop, decide_stop, r_squared
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
 
 __all__ = ["Accuracy", "measure_accuracy"]
 

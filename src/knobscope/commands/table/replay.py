@@ -28,6 +28,7 @@ from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import list_terms
+from knobscope.statistics.holding_out import r_squared
 from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import (
     STOP_RULES,
@@ -38,7 +39,7 @@ from knobscope.statistics.stability import (
     decide,
     explain_stability,
 )
-from knobscope.statistics.stopping import Runs, Stop, decide_stop, r_squared
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
 from knobscope.storage import write_text
 from knobscope.tables import finite
 
