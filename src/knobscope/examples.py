@@ -85,6 +85,7 @@ EXAMPLES: dict[str, list[str]] = {
     "replay": [
         "knobscope replay grid.csv --response runtime --threshold 0.9 --trials 20",
         "knobscope replay grid.csv --response runtime --model anova --sampling random --json replay.json",
+        "knobscope replay grid.csv --response runtime --html replay.html",
     ],
     "rank": ["knobscope rank runs.csv --response tps", "knobscope rank runs.csv --response tps --failed-value -1"],
     "trend": [
