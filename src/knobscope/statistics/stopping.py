@@ -8,7 +8,8 @@ runs of the same configuration never sit on both sides of a split. Where some co
 known before, those drawn at random have to be predicted as well: only they stand for the settings that nobody has run.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -16,9 +17,10 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
-from knobscope.statistics.holding_out import MIN_TEST_ROWS, hold_out, r_squared
+from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
 from knobscope.statistics.models import Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
+from knobscope.statistics.models.predicting import count_columns
 
 __all__ = ["Runs", "Stop", "decide_stop", "errors_at_look"]
 
@@ -33,6 +35,8 @@ LARGE_CELL = {2: 0.05, 3: 0.1}
 FAIR_PART = 0.25
 #: The chance of a stop by luck, over all looks together.
 FALSE_STOP = 0.05
+#: A simpler model is taken though its held-out error is so many times as large.
+NEARLY_BEST = 1.05
 #: A prediction may be so many times the measured range away from it, and is asked for at so many settings.
 FAR = 0.5
 MOST_PREDICTED = 5000
@@ -200,6 +204,24 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
     return f"not predictable: single knobs and pairs explain {100 * explained:.0f} % of the variation; {remainder}"
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """A model, fitted to all runs, and how well it does on held-out ones."""
+
+    model: Model
+    held_out: HeldOut
+
+    @property
+    def error(self) -> float:
+        """Root of the mean squared error."""
+        return math.sqrt(float(np.nanmean(self.held_out.squares)))
+
+    @property
+    def least(self) -> float:
+        """R2 of the worst split."""
+        return min(self.held_out.scores)
+
+
 def decide_stop(
     runs: Runs,
     name: str,
@@ -212,45 +234,68 @@ def decide_stop(
     *,
     only_whether: bool = False,
 ) -> Stop:
-    """Try the models of a name, simplest first, and stop at the first that passes; else tell what stood in the way.
+    """Stop when one of the models of a name passes; else tell what stood in the way.
 
-    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
-    that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere. With
-    `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
+    The model of the answer is the simplest one whose held-out error is within 5 % of the least; at a stop it reaches
+    the threshold, too. `possible` is what could be run, in the same codes: its levels and cells have to be seen.
+    `look` counts the times that this was asked while runs were added, from 1. `expected` are factors that mattered
+    elsewhere. With `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says
+    nothing else.
     """
-    best = Stop(False, "", None, [])
+    judged: list[_Judged] = []
+    credible: list[_Judged] = []  # those that reach the threshold on all splits and predict nothing absurd
     insufficient: list[str] = []
-    doubt: str | None = None
-    for position, model in enumerate(make_models(name, seed, expected)):
+    doubts: list[str | None] = []
+    for position, model in enumerate(make_models(name, seed, expected, count_columns(runs.settings))):
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
-            if only_whether:
-                held_out = hold_out(model, runs.settings, runs.response, splits, rng, threshold)
-                if held_out.scores[-1] < threshold:
-                    continue
-                fitted = model.fit(runs.settings, runs.response)
-            else:
-                fitted = model.fit(runs.settings, runs.response)
-                held_out = hold_out(fitted, runs.settings, runs.response, splits, rng)
+            entry = _judge(model, runs, splits, rng, threshold if only_whether else -math.inf)
         except InsufficientSamplesError as error:
             insufficient.append(str(error))
             continue
-        scores = held_out.scores
-        if min(scores) >= threshold:
-            doubt = (
-                _few(runs)
-                or _unseen(fitted, runs.settings, possible)
-                or _fails_random(runs, held_out.squares, threshold, look)
-                or _runs_wild(fitted, runs, possible, rng)
-            )
-            if doubt is None:
-                reason = f"R2 is at least {min(scores):.3f} on all {splits} splits"
-                return Stop(True, reason, fitted, scores, held_out.predicted)
-        if best.model is None or np.median(scores) > np.median(best.r2_splits):
-            best = Stop(False, "", fitted, scores, held_out.predicted)
+        judged.append(entry)
+        if entry.least < threshold:
+            continue
+        if (wild := _runs_wild(entry.model, runs, possible, rng)) is None:
+            credible.append(entry)
+        if None not in doubts:  # nobody has passed yet
+            doubts.append(_doubt(entry, runs, possible, threshold, look) or wild)
+    if None in doubts:
+        chosen = _choose(credible)
+        reason = f"R2 is at least {chosen.least:.3f} on all {splits} splits"
+        return Stop(True, reason, chosen.model, chosen.held_out.scores, chosen.held_out.predicted)
     if only_whether:
         return Stop(False, "", None, [])
+    best = Stop(False, "", None, [])
+    if judged:
+        chosen = _choose(judged)
+        best = Stop(False, "", chosen.model, chosen.held_out.scores, chosen.held_out.predicted)
+    doubt = doubts[-1] if doubts else None
     return replace(best, reason=_reason(runs, best, insufficient, doubt, threshold, splits))
+
+
+def _judge(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _Judged:
+    """Fit a model and hold rows out, up to the first split whose R2 is below the least: then it stays unfitted."""
+    if math.isinf(least):
+        model = model.fit(runs.settings, runs.response)
+        return _Judged(model, hold_out(model, runs.settings, runs.response, splits, rng))
+    held_out = hold_out(model, runs.settings, runs.response, splits, rng, least)
+    return _Judged(model if held_out.scores[-1] < least else model.fit(runs.settings, runs.response), held_out)
+
+
+def _doubt(entry: _Judged, runs: Runs, possible: PossibleRuns, threshold: float, look: int) -> str | None:
+    """Say why it is too early to stop though the model reaches the threshold on all splits."""
+    return (
+        _few(runs)
+        or _unseen(entry.model, runs.settings, possible)
+        or _fails_random(runs, entry.held_out.squares, threshold, look)
+    )
+
+
+def _choose(judged: Sequence[_Judged]) -> _Judged:
+    """Return the first, which is the simplest, of the models whose error is within 5 % of the least."""
+    least = min(entry.error for entry in judged)
+    return next(entry for entry in judged if entry.error <= NEARLY_BEST * least)
 
 
 def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:
