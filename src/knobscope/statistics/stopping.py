@@ -16,9 +16,10 @@ from itertools import chain, combinations
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.blend import Blend
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
 from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
-from knobscope.statistics.models import Model, make_models
+from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
 
@@ -35,8 +36,10 @@ LARGE_CELL = {2: 0.05, 3: 0.1}
 FAIR_PART = 0.25
 #: The chance of a stop by luck, over all looks together.
 FALSE_STOP = 0.05
-#: A simpler model is taken though its held-out error is so many times as large.
-NEARLY_BEST = 1.05
+#: An analysis of variance, which tests its terms, is taken though its held-out error is so many times the least.
+AS_GOOD = 1.02
+#: The best model is averaged with the next one whose error is at most so many times as large.
+NEARLY_AS_GOOD = 1.15
 #: A prediction may be so many times the measured range away from it, and is asked for at so many settings.
 FAR = 0.5
 MOST_PREDICTED = 5000
@@ -204,6 +207,9 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
     return f"not predictable: single knobs and pairs explain {100 * explained:.0f} % of the variation; {remainder}"
 
 
+_NOTHING = Stop(False, "", None, [])
+
+
 @dataclass(frozen=True)
 class _Judged:
     """A model, fitted to all runs, and how well it does on held-out ones."""
@@ -221,6 +227,10 @@ class _Judged:
         """R2 of the worst split."""
         return min(self.held_out.scores)
 
+    def answer(self) -> Stop:
+        """Return the model to go by while it is too early to stop."""
+        return Stop(False, "", self.model, self.held_out.scores, self.held_out.predicted)
+
 
 def decide_stop(
     runs: Runs,
@@ -236,17 +246,23 @@ def decide_stop(
 ) -> Stop:
     """Stop when one of the models of a name passes; else tell what stood in the way.
 
-    The model of the answer is the simplest one whose held-out error is within 5 % of the least; at a stop it reaches
-    the threshold, too. `possible` is what could be run, in the same codes: its levels and cells have to be seen.
-    `look` counts the times that this was asked while runs were added, from 1. `expected` are factors that mattered
-    elsewhere. With `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says
-    nothing else.
+    The model of the answer is the one with the least held-out error, or the mean of the best two where these are nearly
+    equal; analysis of variance comes first where it is as good. At a stop it reaches the threshold, too.
+
+    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
+    that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere. With
+    `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
     """
     judged: list[_Judged] = []
     credible: list[_Judged] = []  # those that reach the threshold on all splits and predict nothing absurd
+    deciders: list[_Judged] = []
     insufficient: list[str] = []
     doubts: list[str | None] = []
+    deciding = DECIDING.get(name)
     for position, model in enumerate(make_models(name, seed, expected, count_columns(runs.settings))):
+        decides = deciding is None or position < deciding
+        if only_whether and not decides and None not in doubts:
+            break
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
             entry = _judge(model, runs, splits, rng, threshold if only_whether else -math.inf)
@@ -254,24 +270,24 @@ def decide_stop(
             insufficient.append(str(error))
             continue
         judged.append(entry)
+        deciders += [entry] if decides else []
         if entry.least < threshold:
             continue
         if (wild := _runs_wild(entry.model, runs, possible, rng)) is None:
             credible.append(entry)
-        if None not in doubts:  # nobody has passed yet
+        if decides and None not in doubts:  # nobody has passed yet
             doubts.append(_doubt(entry, runs, possible, threshold, look) or wild)
+    rng = np.random.default_rng([seed, len(judged), len(runs.response)])
     if None in doubts:
-        chosen = _choose(credible)
-        reason = f"R2 is at least {chosen.least:.3f} on all {splits} splits"
-        return Stop(True, reason, chosen.model, chosen.held_out.scores, chosen.held_out.predicted)
+        chosen = _blend(credible, runs, splits, rng, threshold)
+        return replace(
+            chosen.answer(), stopped=True, reason=f"R2 is at least {chosen.least:.3f} on all {splits} splits"
+        )
     if only_whether:
-        return Stop(False, "", None, [])
-    best = Stop(False, "", None, [])
-    if judged:
-        chosen = _choose(judged)
-        best = Stop(False, "", chosen.model, chosen.held_out.scores, chosen.held_out.predicted)
-    doubt = doubts[-1] if doubts else None
-    return replace(best, reason=_reason(runs, best, insufficient, doubt, threshold, splits))
+        return _NOTHING
+    decider = _choose(deciders).answer() if deciders else _NOTHING
+    reason = _reason(runs, decider, insufficient, doubts[-1] if doubts else None, threshold, splits)
+    return replace(_blend(judged, runs, splits, rng, -math.inf).answer() if judged else _NOTHING, reason=reason)
 
 
 def _judge(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _Judged:
@@ -293,9 +309,24 @@ def _doubt(entry: _Judged, runs: Runs, possible: PossibleRuns, threshold: float,
 
 
 def _choose(judged: Sequence[_Judged]) -> _Judged:
-    """Return the first, which is the simplest, of the models whose error is within 5 % of the least."""
-    least = min(entry.error for entry in judged)
-    return next(entry for entry in judged if entry.error <= NEARLY_BEST * least)
+    """Return the model with the least error, or the first analysis of variance that is nearly as good."""
+    best = min(judged, key=lambda entry: entry.error)
+    tested = [entry for entry in judged if isinstance(entry.model, Anova)]
+    return next((entry for entry in tested if entry.error <= AS_GOOD * best.error), best)
+
+
+def _blend(judged: Sequence[_Judged], runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _Judged:
+    """Return the mean of the two best models if neither is an analysis of variance that does alone, else the best.
+
+    The mean has to reach the least R2 on all splits.
+    """
+    best = _choose(judged)
+    others = [entry for entry in judged if entry is not best and entry.error <= NEARLY_AS_GOOD * best.error]
+    if isinstance(best.model, Anova) or not others:
+        return best
+    second = min(others, key=lambda entry: entry.error)
+    both = _judge(Blend([best.model, second.model]), runs, splits, rng, -math.inf)
+    return both if both.least >= least else best
 
 
 def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:

@@ -14,7 +14,7 @@ from knobscope.statistics.models.gaussian import GaussianProcess
 from knobscope.statistics.models.mlp import Mlp
 from knobscope.statistics.models.stepwise import StepwiseAnova
 
-__all__ = ["MODELS", "Model", "make_models"]
+__all__ = ["DECIDING", "MODELS", "Model", "make_models"]
 
 
 class Model(Protocol):
@@ -41,8 +41,10 @@ class Model(Protocol):
         """Return the share of the response's variance that each term explains; arguments are the training rows."""
 
 
+#: Name -> so many of its first models decide whether to stop; the others only predict, where they are better at it.
+DECIDING = {"auto": 3}
 #: Of more columns than these `auto` tries only so many models.
-_MANY_COLUMNS, _OF_MANY_COLUMNS = 60, 3
+_MANY_COLUMNS = 60
 #: Name -> models to try, simplest first; a function of the seed, and of the knobs that are expected to matter.
 MODELS: dict[str, Callable[[int, frozenset[str]], Sequence[Model]]] = {
     "anova": lambda seed, expected: [Anova(1), Anova(2)],
@@ -61,10 +63,10 @@ MODELS: dict[str, Callable[[int, frozenset[str]], Sequence[Model]]] = {
 def make_models(name: str, seed: int, expected: frozenset[str] = frozenset(), columns: int = 0) -> Sequence[Model]:
     """Return the models that a name stands for, simplest first. UserError: unknown name.
 
-    Knobs that are `expected` to matter need less evidence where few of many do, in model `auto`; of many `columns` its
-    last models, which then are slow and predict no better, are left out.
+    Knobs that are `expected` to matter need less evidence where few of many do, in model `auto`; of many `columns` it
+    leaves out the models that do not decide: they are slow then, and predict no better.
     """
     if name not in MODELS:
         raise UserError(f"no model {name!r}; expected one of {', '.join(MODELS)}")
     models = MODELS[name](seed, expected)
-    return models[:_OF_MANY_COLUMNS] if columns > _MANY_COLUMNS else models
+    return models[: DECIDING.get(name)] if columns > _MANY_COLUMNS else models
