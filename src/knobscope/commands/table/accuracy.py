@@ -128,7 +128,7 @@ def _run_trial(
 
 
 def _fit(sweep: _Sweep, runs: Runs, model: str, seed: int) -> tuple[Stop, Runs]:
-    """Return the fit of the simplest sufficient model, else of the best, by one five-fold cross-validation."""
+    """Return the fit of the best model of a name, by one five-fold cross-validation."""
     return decide_stop(runs, model, sweep.runs.settings, sweep.threshold, FOLDS, seed), runs
 
 

@@ -30,7 +30,7 @@ _POINT_WORDS = {
     "cliff": "performance breaks down",
 }
 _MODELS = {
-    "auto": "the simplest sufficient model of several",
+    "auto": "the best of several models",
     "anova": "analysis of variance",
     "lightgbm": "boosted trees (LightGBM)",
     "random_forest": "random forest",
