@@ -58,6 +58,7 @@ def test_a_sample_gets_a_ranking_and_effects(sample: pd.DataFrame, capsys: pytes
     page = Path("results/theirs/report.html").read_text().replace("\u00a0", " ")
     assert "What each value does, by the model" in page
     assert "No run changed one knob alone" in page
+    assert "Combinations of the first knobs" not in page  # nothing to compare with: no row is the default
 
 
 def test_values_of_a_sample_are_levels_of_the_study(sample: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
