@@ -21,7 +21,7 @@ def grid_figure(data: StudyData, case: Case, ranking: Sequence[Row]) -> Figure |
 
     A tile is the geometric mean of throughput against the default configuration; all other knobs change too, as
     screening changes them. The form is that of Hui et al. (SIGMOD 2024), figure 6, whose tiles hold every setting of a
-    full grid; here some are empty. None with fewer than two knobs of a few values each, or without a run of the default.
+    full grid; here some are empty. None with fewer than two knobs of a few values each, or without a default run.
     """
     knobs = [row["knob"] for row in sorted(ranking, key=lambda row: row["rank"])]
     levels = _read_levels(data, case)
