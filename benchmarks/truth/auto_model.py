@@ -3,8 +3,8 @@
 Run `python benchmarks/truth/auto_model.py FILE[:RESPONSE[:IGNORED,...]]... [--sizes 40 100 200] [--repetitions 5]
 [--generated 10]`. The response is the last column if not named; its logarithm is modelled (not that of the generated
 systems, those of `benchmarks/false_stops.py`). From random samples of each size the other settings, 1,500 at most, are
-predicted. The error is the root mean squared one, averaged over the repetitions. `old` is what `auto` was before
-(commit aac5560): the best by median R2 of analysis of variance, stepwise analysis of variance and LightGBM. A line per
+predicted. The error is the root mean squared one, averaged over the repetitions. `three` are the models that
+`auto` had before (commit aac5560), chosen in the same way: analysis of variance, also stepwise, and LightGBM. A line per
 table and size has the errors relative to the best single model, and the processor seconds of a decision.
 """
 
@@ -54,7 +54,7 @@ def generated(count: int) -> Iterator[tuple[str, Settings, np.ndarray]]:
 
 
 def judge(settings: Settings, response: np.ndarray, size: int, repetition: int) -> dict[str, float]:
-    """Return the error of each single model, of `auto` and of what it was, and the seconds of a decision."""
+    """Return the error of each single model, of `auto` and of its first three models, and the seconds of a decision."""
     order = np.random.default_rng([size, repetition]).permutation(len(response))
     train, test = order[:size], order[size : size + MOST_PREDICTED]
     runs, held = Runs.of(settings.take(train), response[train]), settings.take(test)
@@ -71,10 +71,10 @@ def judge(settings: Settings, response: np.ndarray, size: int, repetition: int) 
     begin = time.process_time()
     errors["auto"] = error("auto")
     seconds = time.process_time() - begin
-    MODELS["old"] = lambda seed, expected: make_models("auto", seed, expected)[:3]
+    MODELS["three"] = lambda seed, expected: make_models("auto", seed, expected)[:3]
     begin = time.process_time()
-    errors["old"] = error("old")
-    return {**errors, "auto s": seconds, "old s": time.process_time() - begin}
+    errors["three"] = error("three")
+    return {**errors, "auto s": seconds, "three s": time.process_time() - begin}
 
 
 def main() -> None:
@@ -94,14 +94,14 @@ def main() -> None:
                 results = pd.DataFrame(judge(settings, response, size, n) for n in range(args.repetitions)).mean()
                 best = results[list(SINGLE)].min()
                 line = {"table": name, "runs": size, "best": results[list(SINGLE)].idxmin(), "error": best}
-                line |= {key: results[key] / best for key in (*SINGLE, "old", "auto")}
-                lines.append({**line, **{key: results[key] for key in ("old s", "auto s")}})
+                line |= {key: results[key] / best for key in (*SINGLE, "three", "auto")}
+                lines.append({**line, **{key: results[key] for key in ("three s", "auto s")}})
                 print(pd.DataFrame([lines[-1]]).round(3).to_string(header=len(lines) == 1, index=False), flush=True)
     table = pd.DataFrame(lines)
-    for name in (*SINGLE, "old", "auto"):
+    for name in (*SINGLE, "three", "auto"):
         far = int((table[name] > 1.05).sum())
         print(f"{name}: mean {table[name].mean():.3f}, worst {table[name].max():.3f}, {far} of {len(table)} above 1.05")
-    print(f"processor seconds of a decision: old {table['old s'].mean():.1f}, auto {table['auto s'].mean():.1f}")
+    print(f"processor seconds of a decision: three {table['three s'].mean():.1f}, auto {table['auto s'].mean():.1f}")
     print(GOAL)
 
 
