@@ -4,8 +4,8 @@ Run `python benchmarks/truth/auto_model.py FILE[:RESPONSE[:IGNORED,...]]... [--s
 [--generated 10]`. The response is the last column if not named; its logarithm is modelled (not that of the generated
 systems, those of `benchmarks/false_stops.py`). From random samples of each size the other settings, 1,500 at most, are
 predicted. The error is the root mean squared one, averaged over the repetitions. `three` are the models that
-`auto` had before (commit aac5560), chosen in the same way: analysis of variance, also stepwise, and LightGBM. A line per
-table and size has the errors relative to the best single model, and the processor seconds of a decision.
+`auto` had before (commit aac5560), chosen in the same way: analysis of variance, also stepwise, and LightGBM. A line
+per table and size has the errors relative to the best single model, and the processor seconds of a decision.
 """
 
 import argparse
