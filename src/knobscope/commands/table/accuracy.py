@@ -24,7 +24,7 @@ from knobscope.statistics.stopping import Runs, Stop, decide_stop
 __all__ = ["Accuracy", "measure_accuracy"]
 
 #: Beyond half of all settings nobody samples; steps are not smaller than this.
-MOST_RATE, LEAST_STEP = 0.5, 0.05
+MOST_RATE, LEAST_STEP = 0.5, 0.1
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,8 @@ __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
 
 _QUIET_S = 10
-#: So many trials are behind the lines of the page.
-_MOST_PICTURED = 10
+#: So many trials are behind the lines of the page: each fits all models at all sizes.
+_MOST_PICTURED = 5
 
 
 @dataclass(frozen=True)
@@ -244,7 +244,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         metavar="FILE",
         help="also write a page: R2 and mismatched conclusions by share of the settings, for all sampling methods and "
-        "models, with as many trials (up to ten)",
+        "models, with as many trials (up to five); takes minutes",
     )
     add_jobs_argument(parser)
     parser.set_defaults(run=_run)
