@@ -18,7 +18,7 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.blend import Blend
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
-from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
+from knobscope.statistics.holding_out import FOLDS, MIN_TEST_ROWS, HeldOut, hold_out, r_squared
 from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
@@ -243,6 +243,7 @@ def decide_stop(
     expected: frozenset[str] = frozenset(),
     *,
     only_whether: bool = False,
+    only_deciding: bool = False,
 ) -> Stop:
     """Stop when one of the models of a name passes; else tell what stood in the way.
 
@@ -252,20 +253,23 @@ def decide_stop(
     `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
     that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere. With
     `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
+    With `only_deciding` the answer is one of the models that decide, which cost a third of all: enough to draw
+    conclusions from.
     """
     judged: list[_Judged] = []
     credible: list[_Judged] = []  # those that reach the threshold on all splits and predict nothing absurd
     deciders: list[_Judged] = []
     insufficient: list[str] = []
     doubts: list[str | None] = []
-    deciding = DECIDING.get(name)
+    deciding, few = DECIDING.get(name), _few(runs)
     for position, model in enumerate(make_models(name, seed, expected, count_columns(runs.settings))):
         decides = deciding is None or position < deciding
-        if only_whether and not decides and None not in doubts:
+        if not decides and (only_deciding or few is not None or (only_whether and None not in doubts)):
             break
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
-            entry = _judge(model, runs, splits, rng, threshold if only_whether else -math.inf)
+            held_out = splits if decides else min(splits, FOLDS)
+            entry = _judge(model, runs, held_out, rng, threshold if only_whether else -math.inf)
         except InsufficientSamplesError as error:
             insufficient.append(str(error))
             continue
@@ -279,7 +283,7 @@ def decide_stop(
             doubts.append(_doubt(entry, runs, possible, threshold, look) or wild)
     rng = np.random.default_rng([seed, len(judged), len(runs.response)])
     if None in doubts:
-        chosen = _blend(credible, runs, splits, rng, threshold)
+        chosen = _choose(credible) if only_deciding else _blend(credible, runs, splits, rng, threshold)
         return replace(
             chosen.answer(), stopped=True, reason=f"R2 is at least {chosen.least:.3f} on all {splits} splits"
         )
@@ -287,7 +291,9 @@ def decide_stop(
         return _NOTHING
     decider = _choose(deciders).answer() if deciders else _NOTHING
     reason = _reason(runs, decider, insufficient, doubts[-1] if doubts else None, threshold, splits)
-    return replace(_blend(judged, runs, splits, rng, -math.inf).answer() if judged else _NOTHING, reason=reason)
+    if only_deciding or not judged:
+        return replace(decider, reason=reason)
+    return replace(_blend(judged, runs, splits, rng, -math.inf).answer(), reason=reason)
 
 
 def _judge(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _Judged:
@@ -325,7 +331,7 @@ def _blend(judged: Sequence[_Judged], runs: Runs, splits: int, rng: np.random.Ge
     if isinstance(best.model, Anova) or not others:
         return best
     second = min(others, key=lambda entry: entry.error)
-    both = _judge(Blend([best.model, second.model]), runs, splits, rng, -math.inf)
+    both = _judge(Blend([best.model, second.model]), runs, min(splits, FOLDS), rng, -math.inf)
     return both if both.least >= least else best
 
 

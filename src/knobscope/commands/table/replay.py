@@ -102,13 +102,15 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         look, seed = len(history) + 1, plan.seed + trial
         # Where only R2 decides, what a step that does not stop has found is of no use later.
         quick = plan.stop == "r2" and not is_last
-        stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, seed, look, only_whether=quick)
+        decide_now = partial(decide_stop, runs, plan.model, grid, plan.threshold, plan.splits, seed, look)
+        stop = decide_now(only_whether=quick, only_deciding=plan.stop != "r2")
         progress.say(f"trial {trial + 1}: {len(sampled)} of {len(grid)} settings")
         history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
         if stopped or is_last:
             reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
+            stop = stop if plan.stop == "r2" else decide_now()
             sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(sampled)}
             return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, sampled)}
         share += plan.step
