@@ -18,7 +18,7 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.blend import Blend
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
-from knobscope.statistics.holding_out import FOLDS, MIN_TEST_ROWS, HeldOut, hold_out, r_squared
+from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
 from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
@@ -268,8 +268,7 @@ def decide_stop(
             break
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
-            held_out = splits if decides else min(splits, FOLDS)
-            entry = _judge(model, runs, held_out, rng, threshold if only_whether else -math.inf)
+            entry = _judge(model, runs, splits, rng, threshold if only_whether else -math.inf)
         except InsufficientSamplesError as error:
             insufficient.append(str(error))
             continue
@@ -331,7 +330,7 @@ def _blend(judged: Sequence[_Judged], runs: Runs, splits: int, rng: np.random.Ge
     if isinstance(best.model, Anova) or not others:
         return best
     second = min(others, key=lambda entry: entry.error)
-    both = _judge(Blend([best.model, second.model]), runs, min(splits, FOLDS), rng, -math.inf)
+    both = _judge(Blend([best.model, second.model]), runs, splits, rng, -math.inf)
     return both if both.least >= least else best
 
 
