@@ -78,11 +78,14 @@ EXAMPLES: dict[str, list[str]] = {
     "export": ["knobscope export specs/studies/quickstart.yaml --to optuna --top 5 --out space.json"],
     "import": [
         "knobscope import runs.csv --study theirs --table io_profile=io_profile.csv",
+        "knobscope import sample.csv --study sample --response tps --set dbms=mysql --set device=disk1 "
+        "--set tier=nvme_ssd --set workload=tpcc",
         "knobscope import --from optuna tuned.db --out trials.csv",
     ],
     "replay": [
         "knobscope replay grid.csv --response runtime --threshold 0.9 --trials 20",
         "knobscope replay grid.csv --response runtime --model anova --sampling random --json replay.json",
+        "knobscope replay grid.csv --response runtime --html replay.html",
     ],
     "rank": ["knobscope rank runs.csv --response tps", "knobscope rank runs.csv --response tps --failed-value -1"],
     "trend": [

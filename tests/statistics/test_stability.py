@@ -80,3 +80,15 @@ def test_a_study_with_noise_stops_when_its_conclusions_hold() -> None:
 def test_the_first_round_is_no_stability() -> None:
     first = rounds_of(noise=0.02).query("round == 0")
     assert not select_knobs(first, FACTORS, "y", stop="stability", model="auto").stopped
+
+
+def test_mismatch_counts_terms_and_points_of_either() -> None:
+    knee = frozenset({("knee", 4.0)})
+    first = Conclusions(frozenset("ab"), frozenset("ab"), {"a": knee})
+    assert first.mismatch(first) == 0
+    assert first.mismatch(Conclusions(frozenset("a"), frozenset("ab"), {"a": knee})) == 0  # b wavers at the edge
+    assert first.mismatch(Conclusions(frozenset("a"), frozenset("a"), {"a": knee})) == pytest.approx(1 / 3)
+    assert first.mismatch(Conclusions(frozenset("ab"), frozenset("ab"), {"a": frozenset()})) == pytest.approx(1 / 3)
+    assert first.mismatch(Conclusions(frozenset("c"), frozenset("c"), {})) == 1
+    nothing = Conclusions(frozenset(), frozenset(), {})
+    assert nothing.mismatch(nothing) == 0

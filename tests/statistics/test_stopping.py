@@ -9,8 +9,9 @@ from known_tables import grid, known_grid
 from scipy.stats import norm
 
 from knobscope.statistics.design import FullGrid, Settings
+from knobscope.statistics.holding_out import r_squared
 from knobscope.statistics.models.anova import Anova
-from knobscope.statistics.stopping import Runs, Stop, decide_stop, errors_at_look, r_squared
+from knobscope.statistics.stopping import Runs, Stop, decide_stop, errors_at_look
 
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 

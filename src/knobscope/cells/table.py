@@ -8,11 +8,17 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from knobscope.cells.problems import Problems
+from knobscope.errors import UserError
 
 __all__ = ["Column", "TextTable", "read_text_table"]
 
 _DELIMITERS = ",;\t|"
+#: So many texts of a column are shown.
+_MOST_SHOWN = 10
 #: Lines that show what separates cells.
 _LOOKED_AT = 50
 
@@ -27,6 +33,16 @@ class Column:
     def count(self, text: str) -> int:
         """Return how many rows hold a text."""
         return self.codes.count(self.texts.index(text))
+
+    def replaced(self, rows: NDArray[np.bool_], text: str) -> "Column":
+        """Return the column with another text in some rows."""
+        codes = np.where(rows, len(self.texts), np.asarray(self.codes))
+        return Column([*self.texts, text], array("I", codes.astype(np.uint32).tobytes()))
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows hold each text."""
+        rows = np.bincount(np.asarray(self.codes, np.int64), minlength=len(self.texts))
+        return dict(zip(self.texts, rows.tolist(), strict=True))
 
     def first(self, text: str) -> int:
         """Return the first row that holds a text."""
@@ -44,6 +60,29 @@ class TextTable:
     def __len__(self) -> int:
         """Return the number of rows."""
         return len(self.lines)
+
+    def rows_failed(self, failed: Sequence[str]) -> tuple[NDArray[np.bool_], list[str], list[str]]:
+        """Return which rows failed by COLUMN=TEXT among `failed`, the columns that say so, and what else `failed` has.
+
+        UserError: the column does not hold the text.
+        """
+        rows, names, rest = np.zeros(len(self), bool), [], []
+        for text in failed:
+            name, equals, word = text.partition("=")
+            if not equals or name not in self.columns:
+                rest.append(text)
+                continue
+            column = self.columns[name]
+            if word not in column.texts:
+                shown = ", ".join(map(repr, column.texts[:_MOST_SHOWN]))
+                raise UserError(f"--failed-value is {text!r}; column {name} holds {shown}")
+            rows |= np.asarray(column.codes) == column.texts.index(word)
+            names.append(name)
+        return rows, names, rest
+
+    def uniform(self, text: str) -> Column:
+        """Return a column that has the same text in every row."""
+        return Column([text], array("I", bytes(4 * len(self))))
 
     def rows_with(self, column: str, text: str) -> tuple[int, str]:
         """Return the first line that holds a text, and the text with how often it is there, to be shown."""

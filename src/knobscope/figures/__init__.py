@@ -9,6 +9,7 @@ from knobscope.figures.histograms import SizeMark, Sizes, depth_bins, draw_depth
 from knobscope.figures.pairs import PairRow, draw_pairs
 from knobscope.figures.ranking import RankedKnob, RoundFit, draw_ranking, draw_rounds
 from knobscope.figures.ranks import RankLine, draw_ranks
+from knobscope.figures.rates import RateCurve, draw_rates
 from knobscope.figures.sequentiality import OrderPoint, draw_order
 from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
@@ -33,6 +34,7 @@ __all__ = [
     "PointGroup",
     "RankLine",
     "RankedKnob",
+    "RateCurve",
     "RoundFit",
     "Side",
     "SizeMark",
@@ -58,6 +60,7 @@ __all__ = [
     "draw_queues",
     "draw_ranking",
     "draw_ranks",
+    "draw_rates",
     "draw_rounds",
     "draw_scatter",
     "draw_series",

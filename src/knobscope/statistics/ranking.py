@@ -24,9 +24,10 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Settings
+from knobscope.statistics.holding_out import MIN_TEST_ROWS, r_squared
 from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
-from knobscope.statistics.stopping import MIN_TEST_ROWS, Runs, r_squared
+from knobscope.statistics.stopping import Runs
 
 __all__ = ["KnobRank", "Ranking", "rank_knobs"]
 

@@ -42,6 +42,18 @@ class Conclusions:
             and all(self.points[knob] == other.points[knob] for knob in common_knobs)
         )
 
+    def mismatch(self, other: "Conclusions") -> float:
+        """Return the share of the conclusions of either that are not in both; 0 where neither concludes anything.
+
+        Clear terms count, and points on curves that both looked at: a curve that only one looked at is a term already.
+        """
+        wrong = len((self.terms - other.present) | (other.terms - self.present))
+        total = len(self.terms | other.terms)
+        for knob in self.points.keys() & other.points.keys():
+            wrong += len(self.points[knob] ^ other.points[knob])
+            total += len(self.points[knob] | other.points[knob])
+        return wrong / total if total else 0.0
+
 
 def conclude(explained: Sequence[ExplainedTerm], points: Sequence[Mapping[str, Any]]) -> Conclusions:
     """Return what a fit says; `points` are those of `selection.important_points`.

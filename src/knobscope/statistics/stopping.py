@@ -8,23 +8,24 @@ runs of the same configuration never sit on both sides of a split. Where some co
 known before, those drawn at random have to be predicted as well: only they stand for the settings that nobody has run.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.blend import Blend
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
-from knobscope.statistics.models import Model, make_models
+from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
+from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
+from knobscope.statistics.models.predicting import count_columns
 
-__all__ = ["Runs", "Stop", "decide_stop", "errors_at_look", "r_squared"]
+__all__ = ["Runs", "Stop", "decide_stop", "errors_at_look"]
 
 
-FOLDS = 5
-#: A held-out fifth needs a few rows before an R2 over it means anything.
-MIN_TEST_ROWS = 3
 #: A tenth of all settings escapes 30 random runs in one of twenty cases: with fewer, nothing is certain enough to stop.
 LEAST_TO_STOP = 30
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
@@ -35,6 +36,10 @@ LARGE_CELL = {2: 0.05, 3: 0.1}
 FAIR_PART = 0.25
 #: The chance of a stop by luck, over all looks together.
 FALSE_STOP = 0.05
+#: An analysis of variance, which tests its terms, is taken though its held-out error is so many times the least.
+AS_GOOD = 1.02
+#: The best model is averaged with the next one whose error is at most so many times as large.
+NEARLY_AS_GOOD = 1.15
 #: A prediction may be so many times the measured range away from it, and is asked for at so many settings.
 FAR = 0.5
 MOST_PREDICTED = 5000
@@ -89,51 +94,6 @@ class Stop:
     model: Model | None
     r2_splits: list[float]
     predicted: Floats | None = None
-
-
-def r_squared(actual: Floats, predicted: Floats) -> float:
-    """Return 1 - residual / total sum of squares; minus infinity where there is nothing to explain."""
-    total = float(((actual - actual.mean()) ** 2).sum())
-    return 1 - float(((actual - predicted) ** 2).sum()) / total if total > 0 else float("-inf")
-
-
-@dataclass(frozen=True)
-class _HeldOut:
-    """R2 of each split; of each row the mean squared error and the mean prediction when held out (NaN: never was)."""
-
-    scores: list[float]
-    squares: Floats
-    predicted: Floats
-
-
-def _hold_out(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _HeldOut:
-    """Predict the held-out fifth of random splits, up to the first one whose R2 is below the least.
-
-    The model's form (which terms it has) is chosen anew from the rows that are not held out: terms that were chosen
-    with the held-out rows in view have already seen them. Each five splits share one permutation, so that no
-    configuration escapes: with independent splits one in nine is never held out in ten of them, and a stop then
-    depends on whether the odd one is among those.
-    """
-    count = len(runs.response)
-    if count < FOLDS * MIN_TEST_ROWS:
-        raise InsufficientSamplesError(f"{count} configurations, {FOLDS * MIN_TEST_ROWS} are the least")
-    scores: list[float] = []
-    squares, sums, times = np.zeros(count), np.zeros(count), np.zeros(count)
-    while len(scores) < splits:
-        order = rng.permutation(count)
-        for fold in range(min(FOLDS, splits - len(scores))):
-            test = order[fold::FOLDS]
-            train = np.setdiff1d(order, test)
-            fitted = model.fresh().fit(runs.settings.take(train), runs.response[train])
-            predicted = fitted.predict(runs.settings.take(test))
-            scores.append(r_squared(runs.response[test], predicted))
-            squares[test] += (runs.response[test] - predicted) ** 2
-            sums[test] += predicted
-            times[test] += 1
-            if scores[-1] < least:
-                return _HeldOut(scores, squares, sums)
-    times[times == 0] = np.nan
-    return _HeldOut(scores, squares / times, sums / times)
 
 
 def errors_at_look(look: int) -> float:
@@ -247,6 +207,31 @@ def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
     return f"not predictable: single knobs and pairs explain {100 * explained:.0f} % of the variation; {remainder}"
 
 
+_NOTHING = Stop(False, "", None, [])
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A model, fitted to all runs, and how well it does on held-out ones."""
+
+    model: Model
+    held_out: HeldOut
+
+    @property
+    def error(self) -> float:
+        """Root of the mean squared error."""
+        return math.sqrt(float(np.nanmean(self.held_out.squares)))
+
+    @property
+    def least(self) -> float:
+        """R2 of the worst split."""
+        return min(self.held_out.scores)
+
+    def answer(self) -> Stop:
+        """Return the model to go by while it is too early to stop."""
+        return Stop(False, "", self.model, self.held_out.scores, self.held_out.predicted)
+
+
 def decide_stop(
     runs: Runs,
     name: str,
@@ -258,46 +243,95 @@ def decide_stop(
     expected: frozenset[str] = frozenset(),
     *,
     only_whether: bool = False,
+    only_deciding: bool = False,
 ) -> Stop:
-    """Try the models of a name, simplest first, and stop at the first that passes; else tell what stood in the way.
+    """Stop when one of the models of a name passes; else tell what stood in the way.
+
+    The model of the answer is the one with the least held-out error, or the mean of the best two where these are nearly
+    equal; analysis of variance comes first where it is as good. At a stop it reaches the threshold, too.
 
     `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
     that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere. With
     `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
+    With `only_deciding` the answer is one of the models that decide, which cost a third of all: enough to draw
+    conclusions from.
     """
-    best = Stop(False, "", None, [])
+    judged: list[_Judged] = []
+    credible: list[_Judged] = []  # those that reach the threshold on all splits and predict nothing absurd
+    deciders: list[_Judged] = []
     insufficient: list[str] = []
-    doubt: str | None = None
-    for position, model in enumerate(make_models(name, seed, expected)):
+    doubts: list[str | None] = []
+    deciding, few = DECIDING.get(name), _few(runs)
+    for position, model in enumerate(make_models(name, seed, expected, count_columns(runs.settings))):
+        decides = deciding is None or position < deciding
+        if not decides and (only_deciding or few is not None or (only_whether and None not in doubts)):
+            break
         rng = np.random.default_rng([seed, position, len(runs.response)])
         try:
-            if only_whether:
-                held_out = _hold_out(model, runs, splits, rng, threshold)
-                if held_out.scores[-1] < threshold:
-                    continue
-                fitted = model.fit(runs.settings, runs.response)
-            else:
-                fitted = model.fit(runs.settings, runs.response)
-                held_out = _hold_out(fitted, runs, splits, rng, float("-inf"))
+            entry = _judge(model, runs, splits, rng, threshold if only_whether else -math.inf)
         except InsufficientSamplesError as error:
             insufficient.append(str(error))
             continue
-        scores = held_out.scores
-        if min(scores) >= threshold:
-            doubt = (
-                _few(runs)
-                or _unseen(fitted, runs.settings, possible)
-                or _fails_random(runs, held_out.squares, threshold, look)
-                or _runs_wild(fitted, runs, possible, rng)
-            )
-            if doubt is None:
-                reason = f"R2 is at least {min(scores):.3f} on all {splits} splits"
-                return Stop(True, reason, fitted, scores, held_out.predicted)
-        if best.model is None or np.median(scores) > np.median(best.r2_splits):
-            best = Stop(False, "", fitted, scores, held_out.predicted)
+        judged.append(entry)
+        deciders += [entry] if decides else []
+        if entry.least < threshold:
+            continue
+        if (wild := _runs_wild(entry.model, runs, possible, rng)) is None:
+            credible.append(entry)
+        if decides and None not in doubts:  # nobody has passed yet
+            doubts.append(_doubt(entry, runs, possible, threshold, look) or wild)
+    rng = np.random.default_rng([seed, len(judged), len(runs.response)])
+    if None in doubts:
+        chosen = _choose(credible) if only_deciding else _blend(credible, runs, splits, rng, threshold)
+        return replace(
+            chosen.answer(), stopped=True, reason=f"R2 is at least {chosen.least:.3f} on all {splits} splits"
+        )
     if only_whether:
-        return Stop(False, "", None, [])
-    return replace(best, reason=_reason(runs, best, insufficient, doubt, threshold, splits))
+        return _NOTHING
+    decider = _choose(deciders).answer() if deciders else _NOTHING
+    reason = _reason(runs, decider, insufficient, doubts[-1] if doubts else None, threshold, splits)
+    if only_deciding or not judged:
+        return replace(decider, reason=reason)
+    return replace(_blend(judged, runs, splits, rng, -math.inf).answer(), reason=reason)
+
+
+def _judge(model: Model, runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _Judged:
+    """Fit a model and hold rows out, up to the first split whose R2 is below the least: then it stays unfitted."""
+    if math.isinf(least):
+        model = model.fit(runs.settings, runs.response)
+        return _Judged(model, hold_out(model, runs.settings, runs.response, splits, rng))
+    held_out = hold_out(model, runs.settings, runs.response, splits, rng, least)
+    return _Judged(model if held_out.scores[-1] < least else model.fit(runs.settings, runs.response), held_out)
+
+
+def _doubt(entry: _Judged, runs: Runs, possible: PossibleRuns, threshold: float, look: int) -> str | None:
+    """Say why it is too early to stop though the model reaches the threshold on all splits."""
+    return (
+        _few(runs)
+        or _unseen(entry.model, runs.settings, possible)
+        or _fails_random(runs, entry.held_out.squares, threshold, look)
+    )
+
+
+def _choose(judged: Sequence[_Judged]) -> _Judged:
+    """Return the model with the least error, or the first analysis of variance that is nearly as good."""
+    best = min(judged, key=lambda entry: entry.error)
+    tested = [entry for entry in judged if isinstance(entry.model, Anova)]
+    return next((entry for entry in tested if entry.error <= AS_GOOD * best.error), best)
+
+
+def _blend(judged: Sequence[_Judged], runs: Runs, splits: int, rng: np.random.Generator, least: float) -> _Judged:
+    """Return the mean of the two best models if neither is an analysis of variance that does alone, else the best.
+
+    The mean has to reach the least R2 on all splits.
+    """
+    best = _choose(judged)
+    others = [entry for entry in judged if entry is not best and entry.error <= NEARLY_AS_GOOD * best.error]
+    if isinstance(best.model, Anova) or not others:
+        return best
+    second = min(others, key=lambda entry: entry.error)
+    both = _judge(Blend([best.model, second.model]), runs, splits, rng, -math.inf)
+    return both if both.least >= least else best
 
 
 def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:

@@ -7,8 +7,9 @@ section 3) is what the best value of a knob gains over its default in a model, a
 The best of several predictions is partly luck. So the configurations are split into halves: a model of one half chooses
 the value, and a model of the other half says what it gains. Means of random halves spread as much as the mean of all.
 The interval is one of what the best value gains, whichever that is: it begins below the gain of what halves choose,
-which is not better, and ends where that of no value does later. Halves also show how far two rankings agree, and how
-far predictions are off by more than noise and the luck of a half: the model is wrong by so much (`_Errors`).
+which is not better, and ends where that of no value does later. Halves also show how far two rankings agree, how far
+predictions are off by more than noise and the luck of a half: the model is wrong by so much (`_Errors`), and what every
+value does alone, by the model.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.stopping import Runs
 
-__all__ = ["Tunability", "TunableKnob", "measure_tunability"]
+__all__ = ["PredictedEffect", "Tunability", "TunableKnob", "measure_tunability"]
 
 #: Random splits into halves. Each gives two gains of a knob.
 SPLITS = 10
@@ -49,6 +50,17 @@ class TunableKnob:
 
 
 @dataclass(frozen=True)
+class PredictedEffect:
+    """What a value of a knob does by the model, all other knobs at their defaults, with a 90 % interval."""
+
+    knob: str
+    value: Any
+    effect: float
+    effect_low: float
+    effect_high: float
+
+
+@dataclass(frozen=True)
 class Tunability:
     """Tunable knobs, the one that gains most first, and how far two halves of the configurations agree.
 
@@ -59,11 +71,12 @@ class Tunability:
     leaders: int
     common_by_importance: float
     common_by_gain: float
+    effects: list[PredictedEffect]
 
 
 @dataclass(frozen=True)
 class _Half:
-    """What a model of one half says: the importance of each knob, and what each value of a tunable knob gains."""
+    """What a model of one half says: the importance of each knob, and what each value of a knob gains."""
 
     importance: Mapping[str, float]
     gains: Mapping[str, Floats]
@@ -126,21 +139,26 @@ def _missing_interaction(residual: Floats, codes: Ints, other: Ints) -> float:
 
 
 def measure_tunability(
-    runs: Runs, model: Model, default: Mapping[str, Any], values: Mapping[str, Sequence[Any]], seed: int
+    runs: Runs,
+    model: Model,
+    default: Mapping[str, Any],
+    values: Mapping[str, Sequence[Any]],
+    tunable: Mapping[str, Sequence[Any]],
+    seed: int,
 ) -> Tunability | None:
     """Return what setting each knob alone would gain; None where the runs are too few for models of halves.
 
-    `model` has been fitted to all runs; `default` has a level of every factor, and `values` the levels, other than the
-    default, that somebody might choose for each tunable knob. What the settings do not have cannot be predicted: values
-    are left out, and without the default there is nothing to compare with.
+    `model` has been fitted to all runs; `default` has a level of every factor, `values` are those whose effect
+    is predicted, and `tunable` those of them that somebody might choose. What the settings do not have cannot be
+    predicted: values are left out, and without the default there is nothing to compare with.
     """
     domains = dict(zip(runs.settings.factors, runs.settings.levels, strict=True))
     values = {
         knob: usable
         for knob, wanted in values.items()
-        if (usable := [level for level in wanted if level in domains[knob]])
+        if (usable := [level for level in wanted if level in domains[knob] and level != default.get(knob)])
     }
-    if len(runs.response) < MIN_ROWS or not values or any(default[name] not in domains[name] for name in domains):
+    if len(runs.response) < MIN_ROWS or not values or any(default.get(name) not in domains[name] for name in domains):
         return None
     queries = _changed_alone(runs.settings, default, values)
     pairs: list[tuple[_Half, _Half]] = []
@@ -155,22 +173,31 @@ def measure_tunability(
             continue
     if len(pairs) < SPLITS / 2:
         return None
-    errors = _Errors.of(runs, pairs, values)
+    choices = {
+        knob: chosen for knob, wanted in tunable.items() if (chosen := [v for v in values.get(knob, ()) if v in wanted])
+    }
+    errors = _Errors.of(runs, pairs, choices)
     knobs = [
-        _summarise(runs.settings, knob, [default[knob], *levels], pairs, errors) for knob, levels in values.items()
+        _summarise(runs.settings, knob, [default[knob], *values[knob]], chosen, pairs, errors)
+        for knob, chosen in choices.items()
     ]
     by_importance = [[half.importance for half in pair] for pair in pairs]
-    by_gain = [[{knob: float(gains.max()) for knob, gains in half.gains.items()} for half in pair] for pair in pairs]
+    by_gain = [[{knob: float(half.gains[knob].max()) for knob in choices} for half in pair] for pair in pairs]
     return Tunability(
         sorted(knobs, key=lambda knob: -knob.gain),
         min(TOP, len(runs.settings.factors)),
         _count_common(by_importance),
         _count_common(by_gain),
+        [
+            _predict(knob, level, number, pairs)
+            for knob, levels in values.items()
+            for number, level in enumerate(levels, 1)
+        ],
     )
 
 
 def _changed_alone(settings: Settings, default: Mapping[str, Any], values: Mapping[str, Sequence[Any]]) -> Settings:
-    """Return the default configuration, then every value of every tunable knob in it, a row each."""
+    """Return the default configuration, then every value of every knob in it, a row each."""
     base = np.array([settings.levels_of(factor).index(default[factor]) for factor in settings.factors], np.int64)
     rows = [base]
     for knob, levels in values.items():
@@ -198,17 +225,23 @@ def _judge_half(runs: Runs, model: Model, half: Ints, queries: Settings, values:
 
 
 def _summarise(
-    settings: Settings, knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]], errors: _Errors
+    settings: Settings,
+    knob: str,
+    levels: Sequence[Any],
+    choices: Sequence[Any],
+    pairs: Sequence[tuple[_Half, _Half]],
+    errors: _Errors,
 ) -> TunableKnob:
     """Return the gain of what one half chooses, as the other half sees it, over all halves.
 
-    A term that a model dropped has no spread over halves; a value's gain is not better known than the difference of two
-    means of as many configurations.
+    `levels` begin with the default, which can always be chosen, as `choices` can. A term that a model dropped has no
+    spread over halves; a value's gain is not better known than the difference of two means of as many configurations.
     """
+    numbers = [0, *(number for number, level in enumerate(levels[1:], 1) if level in choices)]
     chosen, gains = [], []
     for first, second in pairs:
         for chooses, judges in ((first, second), (second, first)):
-            best = int(chooses.gains[knob].argmax())
+            best = numbers[int(chooses.gains[knob][numbers].argmax())]
             chosen.append(best)
             gains.append(judges.gains[knob][best])
     of_values = np.array([half.gains[knob] for pair in pairs for half in pair])
@@ -219,8 +252,15 @@ def _summarise(
     variances[0] = 0.0  # the default gains nothing
     ((usual, _),) = Counter(chosen).most_common(1)
     gain, spread = float(np.mean(gains)), max(float(np.var(gains, ddof=1)), float(variances[usual]))
-    highs = of_values.mean(axis=0) + _QUANTILE * np.sqrt(variances)
+    highs = (of_values.mean(axis=0) + _QUANTILE * np.sqrt(variances))[numbers]
     return TunableKnob(knob, levels[usual], gain, gain - _QUANTILE * spread**0.5, max(gain, float(highs.max())))
+
+
+def _predict(knob: str, level: Any, number: int, pairs: Sequence[tuple[_Half, _Half]]) -> PredictedEffect:
+    """Return the effect of a level over all halves; nothing is chosen, so each half counts for itself."""
+    gains = [half.gains[knob][number] for pair in pairs for half in pair]
+    low, high = np.quantile(gains, [0.05, 0.95])
+    return PredictedEffect(knob, level, float(np.mean(gains)), float(low), float(high))
 
 
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:

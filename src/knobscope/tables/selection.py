@@ -11,6 +11,7 @@ __all__ = [
     "ImportanceRow",
     "ImportantPointRow",
     "IoRelatedRow",
+    "PredictedEffectRow",
     "RankDriftRow",
     "RankOverlapRow",
     "TunabilityRow",
@@ -44,6 +45,16 @@ class TunabilityRow(CaseColumns, total=False):
     gain: Annotated[Real, "Natural-log ratio of throughput to the default configuration."]
     gain_low: Annotated[Real, "Lower end of its 95 % interval."]
     gain_high: Annotated[Real, "Upper end of its 95 % interval."]
+
+
+class PredictedEffectRow(CaseColumns, total=False):
+    """What each value of a knob does alone, by the model of screening; the sweep measures it (table `effects`)."""
+
+    knob: Annotated[Text, "Knob."]
+    value: Annotated[Text, "Its value: JSON, words without quotes."]
+    effect: Annotated[Real, "Natural-log ratio of throughput to the default configuration."]
+    effect_low: Annotated[Real, "Lower end of its 90 % interval, from models of halves of the configurations."]
+    effect_high: Annotated[Real, "Upper end of its 90 % interval."]
 
 
 class ImportantPointRow(CaseColumns, total=False):
@@ -158,6 +169,7 @@ class FitRow(CaseColumns, total=False):
 SELECTION_TABLES: dict[str, type] = {
     "importance": ImportanceRow,
     "tunability": TunabilityRow,
+    "predicted_effects": PredictedEffectRow,
     "important_points": ImportantPointRow,
     "worst_predicted": WorstPredictedRow,
     "costly_settings": CostlySettingRow,

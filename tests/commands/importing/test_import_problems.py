@@ -54,7 +54,8 @@ def test_wrong_columns_are_reported(import_table: Import, capsys: pytest.Capture
     )
     found = problems(capsys)
     assert "runs.csv:1: value: found no such column; expected this column, which is required" in found
-    assert "runs.csv:1: tier: found no such column; expected this column, which is required" in found
+    tier = "this column, which is required (--set tier=VALUE where it is the same in all rows)"
+    assert f"runs.csv:1: tier: found no such column; expected {tier}" in found
     assert "runs.csv:1: valeu: found an unknown column; expected value (did you mean that?)" in found
 
 

@@ -9,6 +9,7 @@ import pytest
 from known_tables import measured
 
 from knobscope.cli import main
+from knobscope.statistics.suspicion import find_failure_code
 
 
 def make(rows: int = 240) -> pd.DataFrame:
@@ -85,8 +86,28 @@ def test_zeros_next_to_failed_runs_are_suspected(tmp_path: Path, capsys: pytest.
     result = rank(table, tmp_path)
     assert not result["trustworthy"]
     assert "1 row holds 0 next to rows that failed" in str(result["reason"])
-    assert "Name it with --failed-value" in capsys.readouterr().err
+    assert "--failed-value 0" in capsys.readouterr().err
     assert rank(table, tmp_path, "--failed-value", "0")["trustworthy"]
+
+
+@pytest.mark.slow
+def test_a_column_that_says_how_runs_ended_is_no_knob(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = make()
+    table["status"] = ["crashed"] * 5 + ["done"] * (len(table) - 5)
+    proposal = "'status' says how a run ended, not what was set (crashed 5, done 235): --failed-value status=crashed"
+    assert proposal in refusal(table, tmp_path, capsys)
+    assert rank(table, tmp_path, "--failed-value", "status=crashed")["rows"] == 235
+    assert "status holds 'crashed', 'done'" in refusal(table, tmp_path, capsys, "--failed-value", "status=crash")
+
+
+def test_zeros_that_repeat_are_suspected() -> None:
+    response = np.random.default_rng(2).lognormal(3, 1.5, 100)
+    assert find_failure_code(response) is None
+    response[:4] = 0
+    assert find_failure_code(response) == (
+        "4 rows hold 0, and no other value repeats so often: a failure code? Then add --failed-value 0"
+    )
+    assert find_failure_code(np.repeat([0.0, 1, 2, 3], 25)) is None  # a count
 
 
 @pytest.mark.parametrize("name", ["p95_ms", "other"])

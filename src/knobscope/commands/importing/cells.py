@@ -2,18 +2,17 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from knobscope.cells import FAILURE_WORDS, TRUTH, Problems, TextTable, read_numbers, read_text_table
+from knobscope.cells import FAILURE_WORDS, TRUTH, Problems, TextTable, read_numbers
 from knobscope.specs.reading.base import suggest
 
-__all__ = ["Line", "read_lines"]
+__all__ = ["Line", "read_cells"]
 
 #: Texts that may have several lines: words of programs.
 _SEVERAL_LINES = ("reason", "disturbance", "log_tail")
@@ -58,13 +57,17 @@ class Line:
         return {name: value for name in self.rows.codes if (value := self[name]) is not None}
 
 
-def read_lines(
-    path: Path, columns: Mapping[str, str], required: Iterable[str], problems: Problems, decimal: str | None = None
+def read_cells(
+    table: TextTable,
+    columns: Mapping[str, str],
+    required: Mapping[str, str],
+    problems: Problems,
+    decimal: str | None = None,
 ) -> tuple[list[Line], list[str]]:
-    """Return the lines of a CSV with header, and the columns it has; wrong cells are None and noted as problems."""
-    table = read_text_table(path, problems)
-    if table is None:
-        return [], []
+    """Return the lines of a table, and the columns it has; wrong cells are None and noted as problems.
+
+    `required` are columns that have to be there, with what is expected where one is not.
+    """
     header = [name for name in table.columns if not name.startswith("Unnamed:")]
     _check_header(table, columns, required, problems)
     known_names = [name for name in header if name in columns]
@@ -78,10 +81,12 @@ def read_lines(
     return [Line(number, rows, index) for index, number in enumerate(table.lines)], header
 
 
-def _check_header(table: TextTable, columns: Mapping[str, str], required: Iterable[str], problems: Problems) -> None:
-    for name in required:
+def _check_header(
+    table: TextTable, columns: Mapping[str, str], required: Mapping[str, str], problems: Problems
+) -> None:
+    for name, expected in required.items():
         if name not in table.columns:
-            problems.add(table.path, 1, name, "no such column", "this column, which is required")
+            problems.add(table.path, 1, name, "no such column", expected)
     for name in table.columns:
         if name not in columns:
             problems.add(table.path, 1, name, "an unknown column", suggest(name, list(columns)))

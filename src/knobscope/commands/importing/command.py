@@ -4,11 +4,13 @@ import argparse
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from knobscope.cells import to_csv
 from knobscope.commands.importing.columns import SIDE_TABLES
-from knobscope.commands.importing.knobs import imported_knobs
+from knobscope.commands.importing.knobs import ImportedKnob, imported_knobs
+from knobscope.commands.importing.layout import Layout
 from knobscope.commands.importing.runs import ImportedTable, read_runs
 from knobscope.commands.importing.study import ImportedStudy, write_study
 from knobscope.commands.importing.tools import TOOLS
@@ -16,8 +18,11 @@ from knobscope.errors import UserError
 from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
 from knobscope.specs.reading.base import check_name
+from knobscope.statistics.suspicion import refuse_measured
 
 __all__ = ["add_parser"]
+
+_RESPONSE = "throughput_ops"
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -34,22 +39,62 @@ def _run(args: argparse.Namespace) -> int:
     out = args.out or Path("results") / args.study
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
-    table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal)
-    _note_runs_apart(table)
+    table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal, _layout(args))
+    if not table.is_designed:
+        _note_runs_apart(table)
     known_dbms = _known_dbms(args.specs, table)
     knobs = imported_knobs(table, known_dbms, args.decimal)
+    if table.is_designed and not args.factors:
+        _refuse_measured(table, knobs)
     for dbms, of_dbms in knobs.items():
-        for name, knob in of_dbms.items():
-            if knob.numbers.notes and knob.type in ("integer", "real"):
-                print(f"{dbms}: {name}: numbers, {', '.join(knob.numbers.notes)}", file=sys.stderr)
-        if names := [name for name, knob in of_dbms.items() if knob.is_unordered and "expect" in knob.facts]:
-            note = "`expect` is not used: which word is more, a column `order` has to say"
-            print(f"{dbms}: {', '.join(names)}: {note}", file=sys.stderr)
+        _say(dbms, of_dbms)
     study = write_study(table, args.study, knobs, known_dbms, out)
     cases = len({run.case for run in table.runs})
     print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
     return 0
+
+
+def _layout(args: argparse.Namespace) -> Layout:
+    ignored, factors = (
+        tuple(name.strip() for name in (text or "").split(",") if name.strip()) for text in (args.ignore, args.factors)
+    )
+    same, baseline = (dict(_assignments(name, getattr(args, name))) for name in ("set", "baseline"))
+    return Layout(args.response, same, ignored, factors, tuple(args.failed_value), baseline)
+
+
+def _refuse_measured(table: ImportedTable, knobs: Mapping[str, Mapping[str, ImportedKnob]]) -> None:
+    """Raise UserError for columns that would be knobs and look measured."""
+    import pandas as pd
+
+    for dbms, of_dbms in knobs.items():
+        runs = [run for run in table.runs if run.case.dbms == dbms and run.line[_RESPONSE] is not None]
+        columns = {name: [knob.values[run.settings[name]] for run in runs] for name, knob in of_dbms.items()}
+        frame = pd.DataFrame({**columns, _RESPONSE: [run.line[_RESPONSE] for run in runs]})
+        refuse_measured(frame, _RESPONSE, list(columns))
+
+
+def _assignments(option: str, texts: list[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UserError(f"--{option} is {text!r}; expected NAME=VALUE")
+        yield name, value
+
+
+def _say(dbms: str, knobs: Mapping[str, ImportedKnob]) -> None:
+    """Say on stderr how the values of knobs were read."""
+    for name, knob in knobs.items():
+        if knob.numbers.notes and knob.type in ("integer", "real"):
+            print(f"{dbms}: {name}: numbers, {', '.join(knob.numbers.notes)}", file=sys.stderr)
+    if names := [name for name, knob in knobs.items() if knob.is_unordered and "expect" in knob.facts]:
+        note = "`expect` is not used: which word is more, a column `order` has to say"
+        print(f"{dbms}: {', '.join(names)}: {note}", file=sys.stderr)
+    if typical := [f"{name}={knob.reference}" for name, knob in knobs.items() if not knob.is_default_measured]:
+        note = "effects are against typical values, as no default is known and measured (--baseline KNOB=VALUE)"
+        print(f"{dbms}: {note}: {', '.join(typical)}", file=sys.stderr)
+    if cut := [name for name, knob in knobs.items() if knob.levels and len(set(knob.values)) > len(knob.levels) + 1]:
+        print(f"{dbms}: many values, looked at on a few levels: {', '.join(cut)}", file=sys.stderr)
 
 
 def _write_table(args: argparse.Namespace) -> int:
@@ -91,7 +136,7 @@ def _side_files(named: list[str]) -> dict[str, Path]:
 
 def _note_runs_apart(table: ImportedTable) -> None:
     """Say how many runs have nothing to be compared with: no default run in their session."""
-    with_default = {(run.case, run.block, run.session) for run in table.runs if run.knob is None}
+    with_default = {(run.case, run.block, run.session) for run in table.runs if not run.settings}
     apart = [run for run in table.runs if (run.case, run.block, run.session) not in with_default]
     if apart:
         first, count = apart[0], f"{len(apart)} of {len(table.runs)} runs"
@@ -106,9 +151,7 @@ def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:
     """Return the specs of those DBMSs that have one that can be read, with knobs that only their catalogue has."""
     named: dict[str, dict[str, None]] = {}
     for run in table.runs:
-        knobs = named.setdefault(run.case.dbms, {})
-        if run.knob is not None:
-            knobs[run.knob] = None
+        named.setdefault(run.case.dbms, {}).update(dict.fromkeys(run.settings))
     dbms_specs = {}
     for name, knobs in named.items():
         path = specs / "dbms" / f"{name}.yaml"
@@ -124,9 +167,15 @@ def _next_commands(study: ImportedStudy, out: Path) -> list[str]:
     """Return what judges and reports the study: commands that a shell takes as they are, in whatever folder."""
     folder, study_file = shlex.quote(str(out.absolute())), shlex.quote(str(study.study.absolute()))
     program, database = _program(), f"{folder}/study.duckdb"
+    of_case = {case: f"{folder}/{shlex.quote(str(case))}" for case in (study.cases if study.is_designed else [])}
     return [
+        *(
+            f"{program} select --study {study_file} --case {case} --round 0 --runs {path}/runs/* --plans {path}/plan/*"
+            f" --out {path}/fit/0.json"
+            for case, path in of_case.items()
+        ),
         f"{program} detect --study {study_file} --runs {folder}/*/*/*/runs/* --plans {folder}/*/*/*/plan/*"
-        f" --devices {folder}/devices/* --out {database}",
+        f"{f' --fits {folder}/*/*/*/fit/*' if of_case else ''} --devices {folder}/devices/* --out {database}",
         f"{program} report --study {study_file} --database {database} --out {folder}/report.html",
     ]
 
@@ -136,8 +185,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "import",
         help="make a study of runs that were measured elsewhere",
-        description="Read a CSV with a row per run, each of which changes one knob of the default configuration or "
-        "none, and write the study that `detect` and `report` work on. Everything that is wrong in the files is "
+        description="Read a CSV with a row per run, and write the study that `detect` and `report` work on. A row "
+        "changes one knob of the default configuration or none (columns `knob` and `value`), or has a column per knob, "
+        "as a screening sample. Everything that is wrong in the files is "
         "reported at once, by line. With --from, read the results of another tool and write them as a table with a "
         "row per run, for `rank`, `replay` and `trend`. docs/how-to/import.md describes the columns and the tools.",
     )
@@ -155,6 +205,38 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default=[],
         metavar="TABLE=FILE.csv",
         help="another table of the runs, such as intervals, io_profile or queue_depth (may be repeated)",
+    )
+    parser.add_argument(
+        "--response",
+        default=_RESPONSE,
+        metavar="COL",
+        help="the column with operations per second (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="COL=VALUE",
+        help="a column that the table does not have, the same in all rows, as dbms=mysql (may be repeated)",
+    )
+    parser.add_argument("--ignore", metavar="A,B", help="columns to leave out, such as other measured ones")
+    parser.add_argument(
+        "--factors", metavar="A,B", help="the columns that are knobs, where each has one (default: all unknown ones)"
+    )
+    parser.add_argument(
+        "--failed-value",
+        action="append",
+        default=[],
+        metavar="X",
+        help="a text in the response that stands for a failed run, such as 0, or COL=X where another column says which "
+        "runs failed (may be repeated)",
+    )
+    parser.add_argument(
+        "--baseline",
+        action="append",
+        default=[],
+        metavar="KNOB=VALUE",
+        help="a knob's value in the default configuration, where no spec or catalogue has it (may be repeated)",
     )
     parser.add_argument(
         "--specs", type=Path, default=Path("specs"), metavar="DIR", help="specs that describe knobs (default: specs)"

@@ -1,10 +1,12 @@
 """The knobs of imported runs: what their texts are as values, and what the table and the DBMS's spec say of them."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from knobscope.cells import Problems, is_default_word, read_numbers, read_truth
 from knobscope.cells.spelling import find_scales
+from knobscope.commands.importing.designed import choose_levels, find_typical
 from knobscope.commands.importing.runs import ImportedTable
 from knobscope.specs import Dbms, Knob, Value
 
@@ -23,6 +25,8 @@ class ImportedKnob:
         self, texts: Sequence[str], spec: Knob | None, facts: Mapping[str, Any], decimal: str | None = None
     ) -> None:
         self.facts, self.problems = facts, dict[str, str]()
+        self.is_default_measured = True
+        self.levels: list[Value] | None = None  # None: each value is one
         self.order = _split(facts.get("order"))
         baseline = [facts["baseline"]] if "baseline" in facts else []
         every = [text for text in dict.fromkeys([*baseline, *texts]) if not self._is_default(text, spec)]
@@ -67,6 +71,25 @@ class ImportedKnob:
             hint = "column `special` names words with a meaning of their own, column `order` all values of such a knob"
             expected = f"a number, as other values of the knob are; {hint}"
             self.problems |= dict.fromkeys(self.numbers.unread, expected)
+
+    def look_at_design(self, counts: Mapping[str, int]) -> None:
+        """Choose the levels at which a model looks at a design, whose texts are in so many rows each.
+
+        Effects are against a typical value where the default is unknown, or beyond all values that the design has.
+        """
+        rows: Counter[Value] = Counter()
+        for text, count in counts.items():
+            if self.values[text] is not None:
+                rows[self.values[text]] += count
+        if not rows:
+            return
+        is_number = self.type in ("integer", "real")
+        if self.reference not in rows and not (
+            is_number and self.reference is not None and min(rows) <= self.reference <= max(rows)
+        ):
+            self.is_default_measured, self.reference = False, find_typical(rows)
+            self.values |= {text: self.reference for text, value in self.values.items() if value is None}
+        self.levels = choose_levels(rows, self.reference) if is_number else None
 
     @property
     def is_unordered(self) -> bool:
@@ -134,9 +157,11 @@ def imported_knobs(
     UserError names values that cannot be read, and knobs whose value in the default configuration nobody says.
     """
     texts: dict[tuple[str, str], dict[str, int]] = {}  # values, with the line of each
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for run in table.runs:
-        if run.knob is not None and run.value is not None:
-            texts.setdefault((run.case.dbms, run.knob), {}).setdefault(run.value, run.line.number)
+        for knob, text in run.settings.items():
+            texts.setdefault((run.case.dbms, knob), {}).setdefault(text, run.line.number)
+            counts[run.case.dbms, knob][text] += 1
     problems = Problems()
     knobs: dict[str, dict[str, ImportedKnob]] = {run.case.dbms: {} for run in table.runs}
     for (dbms, knob), lines in texts.items():
@@ -144,6 +169,8 @@ def imported_knobs(
         imported_knob = ImportedKnob(list(lines), spec, table.knob_facts.get((dbms, knob), {}), decimal)
         for text, expected in imported_knob.problems.items():
             problems.add(table.path, lines.get(text, min(lines.values())), "value", f"{text!r} for {knob}", expected)
+        if table.is_designed and not imported_knob.problems:
+            imported_knob.look_at_design(counts[dbms, knob])
         if imported_knob.reference is None and not imported_knob.problems:
             why = f"no spec or catalogue of {dbms} has its default"
             expected = f"the value of {knob} in the default configuration: {why}"

@@ -1,4 +1,8 @@
-"""Reads a table of runs and the tables next to it: every row is one run, which changes one knob or none."""
+"""Reads a table of runs and the tables next to it: every row is one run.
+
+A run changes one knob or none (columns `knob` and `value`), or has a value of every knob, in a column of its own: the
+latter are *designed* tables, such as screening samples.
+"""
 
 import re
 from collections import defaultdict
@@ -7,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from knobscope.cells import Problems
-from knobscope.commands.importing.cells import Line, read_lines
-from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, REQUIRED, RUN_COLUMNS, side_columns
+from knobscope.cells import Problems, read_text_table
+from knobscope.commands.importing.cells import Line, read_cells
+from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, side_columns
+from knobscope.commands.importing.layout import Layout
 from knobscope.commands.importing.sessions import name_sessions
 from knobscope.specs import Case
 from knobscope.specs.models.device import Tier
@@ -29,6 +34,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "workload_class": ("read", "write"),
 }
 _KNOB = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$")
+_KNOB_NAME = "a name of letters, digits, '_', '.' and '-'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,7 @@ class ImportedRun:
     block: str
     position: int
     repeat: int
-    knob: str | None  # None: the default configuration
-    value: str | None
+    settings: Mapping[str, str]  # knob -> value that the row has; nothing: the default configuration
     session: str
     line: Line
 
@@ -55,50 +60,80 @@ class ImportedTable:
     case_facts: dict[tuple[str, str], dict[str, Any]]  # (dbms | device | workload, its name) -> column -> value
     side: dict[str, list[dict[str, Any]]]
     path: Path
+    is_designed: bool = False
 
 
-def read_runs(path: Path, side: Mapping[str, Path], decimal: str | None = None) -> ImportedTable:
+def read_runs(
+    path: Path,
+    side: Mapping[str, Path],
+    decimal: str | None = None,
+    layout: Layout = Layout(),  # noqa: B008 - frozen
+) -> ImportedTable:
     """Read a table of runs, and side tables by name. UserError with all problems of all files, by line."""
     problems = Problems()
-    columns = {**RUN_COLUMNS, **CASE_COLUMNS, **KNOB_COLUMNS}
-    lines, header = read_lines(path, columns, REQUIRED, problems, decimal)
+    lines, header, knobs = _read_lines(path, layout, problems, decimal)
     if header and not lines:
         problems.add(path, 1, "", "a header and no rows", "one row per run")
-    if set(REQUIRED) <= set(header):
-        _check_cells(path, lines, problems)
+    if set(layout.required(knobs)) <= set(header):
+        _check_cells(path, lines, knobs, problems)
         _check_block_names(path, lines, problems)
     usable = [line for line in lines if all(line[name] for name in ("dbms", "device", "workload"))]
-    runs = _number_runs(usable)
-    _check_blocks(path, runs, problems)
+    runs = _number_runs(usable, knobs)
+    if not knobs:
+        _check_blocks(path, runs, problems)
     _check_repeats(path, runs, problems)
-    knob_facts = _facts(path, _knob_lines(runs), tuple(KNOB_COLUMNS), problems)
+    knob_facts = _facts(path, _knob_lines(runs), tuple(KNOB_COLUMNS), problems) if not knobs else {}
+    for dbms, knob in dict.fromkeys((run.case.dbms, knob) for run in runs for knob in layout.baseline):
+        knob_facts.setdefault((dbms, knob), {})["baseline"] = layout.baseline[knob]
     case_facts = _facts(path, _case_lines(runs), _CASE_FACTS, problems)
     tables = {name: _read_side(name, file, runs, "run" in header, problems) for name, file in side.items()}
     problems.raise_if_any()
-    return ImportedTable(runs, knob_facts, case_facts, tables, path)
+    return ImportedTable(runs, knob_facts, case_facts, tables, path, bool(knobs))
 
 
-def _check_cells(path: Path, lines: Sequence[Line], problems: Problems) -> None:
+def _read_lines(
+    path: Path, layout: Layout, problems: Problems, decimal: str | None
+) -> tuple[list[Line], list[str], list[str]]:
+    """Return the lines of the table of runs, its columns, and those that are knobs."""
+    table = read_text_table(path, problems)
+    if table is None:
+        return [], [], []
+    table, knobs = layout.apply(table, problems)
+    columns = {**dict.fromkeys(knobs, "VARCHAR"), **RUN_COLUMNS, **CASE_COLUMNS}
+    columns = columns if knobs else {**columns, **KNOB_COLUMNS}
+    return *read_cells(table, columns, layout.required(knobs), problems, decimal), knobs
+
+
+def _check_cells(path: Path, lines: Sequence[Line], knobs: Sequence[str], problems: Problems) -> None:
+    for knob in knobs:
+        if not _KNOB.match(knob):
+            problems.add(path, 1, knob, "a column that would be a knob", f"{_KNOB_NAME}, or --ignore")
     for line in lines:
-        for name in ("dbms", "device", "tier", "workload"):
+        for name in ("dbms", "device", "tier", "workload", *knobs):
             if line[name] is None:
                 problems.add(path, line.number, name, "nothing", "a value in every row")
         for name in ("dbms", "device", "workload"):
             if line[name] is not None and (expected := _name_problem(line[name])) is not None:
                 problems.add(path, line.number, name, repr(line[name]), expected)
         for name, choices in _WORDS.items():
-            if line[name] is not None and line[name] not in choices:
+            if line[name] is not None and line[name] not in choices and name not in knobs:
                 problems.add(path, line.number, name, repr(line[name]), f"one of {', '.join(choices)}")
-        if (line["knob"] is None) != (line["value"] is None):
-            present, missing = ("knob", "value") if line["value"] is None else ("value", "knob")
-            problems.add(path, line.number, missing, f"nothing next to {present} {line[present]!r}", "both, or neither")
-        if line["knob"] is not None and not _KNOB.match(line["knob"]):
-            problems.add(path, line.number, "knob", repr(line["knob"]), "a name of letters, digits, '_', '.' and '-'")
-        if line["knob"] is None:
-            for name in KNOB_COLUMNS:
-                if line[name] is not None:
-                    problems.add(path, line.number, name, repr(line[name]), "nothing in a run without a knob")
+        if not knobs:
+            _check_change(path, line, problems)
         _check_metrics(path, line, problems)
+
+
+def _check_change(path: Path, line: Line, problems: Problems) -> None:
+    """Note what is wrong with the one knob that a row changes."""
+    if (line["knob"] is None) != (line["value"] is None):
+        present, missing = ("knob", "value") if line["value"] is None else ("value", "knob")
+        problems.add(path, line.number, missing, f"nothing next to {present} {line[present]!r}", "both, or neither")
+    if line["knob"] is not None and not _KNOB.match(line["knob"]):
+        problems.add(path, line.number, "knob", repr(line["knob"]), _KNOB_NAME)
+    if line["knob"] is None:
+        for name in KNOB_COLUMNS:
+            if line[name] is not None:
+                problems.add(path, line.number, name, repr(line[name]), "nothing in a run without a knob")
 
 
 def _check_block_names(path: Path, lines: Sequence[Line], problems: Problems) -> None:
@@ -129,7 +164,7 @@ def _name_problem(text: str) -> str | None:
     return None
 
 
-def _number_runs(lines: Sequence[Line]) -> list[ImportedRun]:
+def _number_runs(lines: Sequence[Line], knobs: Sequence[str]) -> list[ImportedRun]:
     """Give every line its position in its block, its repeat, a name and a session."""
     if all(line["started_at"] is not None for line in lines):
         lines = sorted(lines, key=lambda line: str(line["started_at"]))
@@ -137,22 +172,32 @@ def _number_runs(lines: Sequence[Line]) -> list[ImportedRun]:
     for line in lines:
         block = series[Case(line["dbms"], line["device"], line["workload"]), line["block"] or NO_BLOCK]
         block.append((len(block) if line["position"] is None else line["position"], line))
-    return [run for (case, block), placed in series.items() for run in _runs_of_block(case, block, placed)]
+    return [run for (case, block), placed in series.items() for run in _runs_of_block(case, block, placed, knobs)]
 
 
-def _runs_of_block(case: Case, block: str, placed: Sequence[tuple[int, Line]]) -> Iterator[ImportedRun]:
+def _runs_of_block(
+    case: Case, block: str, placed: Sequence[tuple[int, Line]], knobs: Sequence[str]
+) -> Iterator[ImportedRun]:
     is_timed = all(line["started_at"] is not None for _, line in placed)
     ordered = sorted(placed, key=lambda run: str(run[1]["started_at"]) if is_timed else run[0])
-    values = [None if line["knob"] is None else (line["knob"], line["value"]) for _, line in ordered]
-    sessions = name_sessions(values, [line["started_at"] for _, line in ordered], block != NO_BLOCK)
+    settings = [_read_settings(line, knobs) for _, line in ordered]
+    values = [tuple(of_run.items()) or None for of_run in settings]
+    # The order of a designed table says nothing of its days: most of its configurations are measured once.
+    is_whole = block != NO_BLOCK or bool(knobs)
+    sessions = name_sessions(values, [line["started_at"] for _, line in ordered], is_whole)
     repeats: dict[Any, int] = defaultdict(int)
-    for (position, line), value, session in zip(ordered, values, sessions, strict=True):
+    for (position, line), of_run, value, session in zip(ordered, settings, values, sessions, strict=True):
         repeat = repeats[value] if line["repeat"] is None else line["repeat"]
         repeats[value] += 1
         name = line["run"] or f"{case}/{block}/{position}"
-        yield ImportedRun(
-            name, case, block, position, repeat, line["knob"], line["value"], line["session"] or session, line
-        )
+        yield ImportedRun(name, case, block, position, repeat, of_run, line["session"] or session, line)
+
+
+def _read_settings(line: Line, knobs: Sequence[str]) -> dict[str, str]:
+    settings = {name: line[name] for name in knobs if line[name] is not None}
+    if line["knob"] is not None and line["value"] is not None:
+        settings[line["knob"]] = line["value"]
+    return settings
 
 
 def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
@@ -161,7 +206,7 @@ def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -
     names: dict[str, int] = {}
     for run in runs:
         first.setdefault((run.case, run.block), run.line.number)
-        if run.knob is None:
+        if not run.settings:
             with_default.add((run.case, run.block))
         if run.name in names:
             actual = f"the run {run.name!r} a second time (first in line {names[run.name]})"
@@ -179,11 +224,11 @@ def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -
 def _check_repeats(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
     first_lines: dict[tuple[Any, ...], int] = {}
     for run in runs:
-        if run.line["repeat"] is None or run.knob is None:
+        if run.line["repeat"] is None or not run.settings:
             continue
-        key = (run.case, run.block, run.knob, run.value, run.repeat)
+        key = (run.case, run.block, tuple(run.settings.items()), run.repeat)
         if key in first_lines:
-            setting = f"{run.knob}={run.value}"
+            setting = ", ".join(f"{knob}={value}" for knob, value in run.settings.items())
             actual = f"{run.repeat} again for {setting} in block {run.block!r} (first in line {first_lines[key]})"
             problems.add(path, run.line.number, "repeat", actual, "another number for each repeat")
         first_lines.setdefault(key, run.line.number)
@@ -195,7 +240,7 @@ _BELONGS = {"device": ("tier", "dedicated"), "workload": ("workload_class", "thr
 
 
 def _knob_lines(runs: Sequence[ImportedRun]) -> Iterator[tuple[tuple[str, str], Line, tuple[str, ...]]]:
-    return (((run.case.dbms, run.knob), run.line, tuple(KNOB_COLUMNS)) for run in runs if run.knob is not None)
+    return (((run.case.dbms, knob), run.line, tuple(KNOB_COLUMNS)) for run in runs for knob in run.settings)
 
 
 def _case_lines(runs: Sequence[ImportedRun]) -> Iterator[tuple[tuple[str, str], Line, tuple[str, ...]]]:
@@ -231,7 +276,10 @@ def _read_side(
     """Return the rows of a side table, `run` renamed to `run_id`."""
     columns = side_columns(table)
     key = "run" if "run" in columns else "device"
-    lines, header = read_lines(path, columns, [key], problems)
+    side = read_text_table(path, problems)
+    lines, header = (
+        ([], []) if side is None else read_cells(side, columns, {key: "this column, which is required"}, problems)
+    )
     if key == "run" and not named:
         problems.add(path, 1, key, "runs by name", "a column `run` in the table of runs, too")
         return []

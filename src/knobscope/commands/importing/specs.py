@@ -47,9 +47,13 @@ def spec_files(
         "dbms": list(knobs),
         "devices": list(devices),
         "workloads": dict.fromkeys(workloads),
-        "knobs": {dbms: dict.fromkeys(dbms_knobs) for dbms, dbms_knobs in knobs.items()},
+        "knobs": {dbms: {knob: _choice(imported) for knob, imported in of.items()} for dbms, of in knobs.items()},
     }
     return files
+
+
+def _choice(knob: ImportedKnob) -> dict[str, Any] | None:
+    return None if knob.levels is None else {"values": knob.levels}
 
 
 def _dbms(name: str, spec: Dbms | None, knobs: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from knobscope.commands.importing.columns import RUN_COLUMNS
 from knobscope.commands.importing.knobs import ImportedKnob
 from knobscope.commands.importing.runs import ImportedRun, ImportedTable
 from knobscope.commands.importing.specs import spec_files
-from knobscope.specs import Dbms, Value
+from knobscope.specs import Case, Dbms, Value
 from knobscope.stages.characterise.curves import rank_tier
 from knobscope.stages.plan.blocks import config_id_of
 from knobscope.statistics.steadiness import summarise_window
@@ -44,6 +44,8 @@ class ImportedStudy:
     runs: list[Path]
     plans: list[Path]
     devices: list[Path]
+    cases: list[Case]
+    is_designed: bool
 
 
 def write_study(
@@ -61,7 +63,9 @@ def write_study(
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
     runs, plans = _write_runs(table, name, knobs, out)
-    return ImportedStudy(out / f"specs/studies/{name}.yaml", runs, plans, _write_devices(table, out))
+    study = out / f"specs/studies/{name}.yaml"
+    cases = list(dict.fromkeys(run.case for run in table.runs))
+    return ImportedStudy(study, runs, plans, _write_devices(table, out), cases, table.is_designed)
 
 
 def _write_runs(
@@ -83,6 +87,7 @@ def _files_of_runs(
     table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
 ) -> Iterator[File]:
     """Yield the tables of the runs and their plans, a part of a case at a time; says how far it is."""
+    phase = "screen" if table.is_designed else "sweep"
     side = {kind: _by_run(rows) for kind, rows in table.side.items() if "run_id" in TABLES[kind]}
     watched = {run for kind in _BLOCK_LAYER for run in side.get(kind, {})}
     written = reported_runs = 0
@@ -91,8 +96,8 @@ def _files_of_runs(
     for case, of_case in groupby(ordered, key=lambda run: run.case):
         settings = _Settings(case.dbms, knobs[case.dbms])
         for number, runs in enumerate(_parts(of_case)):
-            part = f"sweep-0-{number}"
-            rows = [_plan_row(run, settings) for run in runs]
+            part = f"{phase}-0-{number}"
+            rows = [_plan_row(run, settings, phase) for run in runs]
             directory = out / str(case) / "runs" / part
             records = [
                 {
@@ -125,20 +130,19 @@ class _Settings:
 
     def __init__(self, dbms: str, knobs: Mapping[str, ImportedKnob]) -> None:
         self.dbms, self.knobs = dbms, knobs
-        self.known: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+        self.default: dict[str, Value] = {name: imported_knob.reference for name, imported_knob in knobs.items()}
+        self.default_id = config_id_of(dbms, self.default)
+        self.known: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
 
-    def of(self, knob: str | None, value: str | None) -> dict[str, Any]:
+    def of(self, settings: Mapping[str, str]) -> dict[str, Any]:
         """Return the columns of `plan` that say which configuration a run has."""
-        if (knob, value) not in self.known:
-            configuration: dict[str, Value] = {
-                name: imported_knob.reference for name, imported_knob in self.knobs.items()
-            }
-            if knob is not None and value is not None:
-                configuration[knob] = self.knobs[knob].values[value]
+        key = tuple(settings.items())
+        if key not in self.known:
+            configuration = self.default | {name: self.knobs[name].values[text] for name, text in key}
             text = json.dumps(configuration, sort_keys=True)
             config_id = config_id_of(self.dbms, configuration)
-            self.known[knob, value] = {"config_id": config_id, "configuration": text}
-        return self.known[knob, value]
+            self.known[key] = {"config_id": config_id, "configuration": text}
+        return self.known[key]
 
 
 def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -148,17 +152,18 @@ def _by_run(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
-def _plan_row(run: ImportedRun, settings: _Settings) -> dict[str, Any]:
+def _plan_row(run: ImportedRun, settings: _Settings, phase: str) -> dict[str, Any]:
+    columns = settings.of(run.settings)
     return {
         "block_id": f"{run.case}/{run.block}",
-        "phase": "sweep",
+        "phase": phase,
+        "is_sentinel": columns["config_id"] == settings.default_id if phase == "screen" else not run.settings,
         "round": 0,
         "position": run.position,
-        "is_sentinel": run.knob is None,
         "repeat": run.repeat,
         "load_id": "",
         "is_chosen": False,
-        **settings.of(run.knob, run.value),
+        **columns,
     }
 
 

@@ -93,6 +93,19 @@ class Summary(_Part):
     r2_unsampled_median: float | None
 
 
+class AccuracyPart(_Part):
+    """What samples of one size say of all settings; percentiles 20, 50 and 80 over the trials, null without a fit."""
+
+    sampling: str
+    model: str
+    rate: Share = Field(description="Share of the settings that was sampled.")
+    settings: int = Field(description="So many they are.")
+    r2: tuple[float, float, float] | None = Field(description="R2 on the settings that were not sampled.")
+    mismatched: tuple[float, float, float] | None = Field(
+        description="Share of the conclusions of the sample, or of all settings, that are not in both."
+    )
+
+
 class ReplayDocument(_Part):
     """What `knobscope replay` writes."""
 
@@ -107,6 +120,7 @@ class ReplayDocument(_Part):
     stop: StopRule = Field(description="What stops: R2, stability of the conclusions, or both.")
     trials: list[Trial]
     summary: Summary
+    accuracy: list[AccuracyPart] | None = Field(default=None, description="With --html: what its pictures show.")
 
 
 class RankedKnob(_Part):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from knobscope.commands.table.guards import Guards, find_guards, missed_separators
-from knobscope.commands.table.suspicion import find_failure_code
 from knobscope.commands.table.table import (
     Table,
     add_jobs_argument,
@@ -24,10 +23,11 @@ from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes, one_thread
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
-from knobscope.statistics.models import MODELS, make_models
+from knobscope.statistics.models import DECIDING, MODELS, make_models
 from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.ranking import Ranking, rank_knobs
 from knobscope.statistics.stopping import Runs
+from knobscope.statistics.suspicion import find_failure_code
 
 __all__ = ["add_parser", "rank_table"]
 
@@ -78,7 +78,8 @@ def rank_table(
     runs = Runs.of(settings.coarsened(MOST_LEVELS, PARTS) if model == "anova" else settings, response)
     some = np.random.default_rng(seed).permutation(len(runs.response))[:MOST_FITTED]
     ranking = Ranking([], None, False, f"insufficient samples: {len(runs.response)} settings for {model}")
-    for candidate in reversed(make_models(model, seed)):  # the richest that the rows can carry
+    deciding = make_models(model, seed)[: DECIDING.get(model)]
+    for candidate in reversed(deciding):  # the richest that the rows can carry
         try:
             fitted = candidate.fit(runs.settings.take(some), runs.response[some])
         except InsufficientSamplesError:
@@ -98,7 +99,7 @@ def _doubt(ranking: TableRanking, response: Floats) -> str | None:
     if ranking.holdout_r2 is None:
         return None
     if code := find_failure_code(response):
-        return f"{code} Name it with --failed-value"
+        return code
     if doubt := ranking.guards.doubt():
         return doubt
     if not ranking.trustworthy:

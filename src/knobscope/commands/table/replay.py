@@ -2,15 +2,25 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from knobscope.commands.table.table import add_jobs_argument, add_table_parser, read_table, write_result
+from knobscope.commands.table.accuracy import measure_accuracy
+from knobscope.commands.table.replay_page import render_page
+from knobscope.commands.table.table import (
+    Table,
+    add_jobs_argument,
+    add_table_parser,
+    read_table,
+    response_name,
+    write_result,
+)
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes
 from knobscope.stages.plan import SAMPLERS, Draw, count_random
@@ -18,6 +28,7 @@ from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import list_terms
+from knobscope.statistics.holding_out import r_squared
 from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import (
     STOP_RULES,
@@ -28,13 +39,16 @@ from knobscope.statistics.stability import (
     decide,
     explain_stability,
 )
-from knobscope.statistics.stopping import Runs, Stop, decide_stop, r_squared
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
+from knobscope.storage import write_text
 from knobscope.tables import finite
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
 
 _QUIET_S = 10
+#: So many trials are behind the lines of the page: each fits all models at all sizes.
+_MOST_PICTURED = 5
 
 
 @dataclass(frozen=True)
@@ -88,13 +102,15 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         look, seed = len(history) + 1, plan.seed + trial
         # Where only R2 decides, what a step that does not stop has found is of no use later.
         quick = plan.stop == "r2" and not is_last
-        stop = decide_stop(runs, plan.model, grid, plan.threshold, plan.splits, seed, look, only_whether=quick)
+        decide_now = partial(decide_stop, runs, plan.model, grid, plan.threshold, plan.splits, seed, look)
+        stop = decide_now(only_whether=quick, only_deciding=plan.stop != "r2")
         progress.say(f"trial {trial + 1}: {len(sampled)} of {len(grid)} settings")
         history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
         if stopped or is_last:
             reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
+            stop = stop if plan.stop == "r2" else decide_now()
             sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(sampled)}
             return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, sampled)}
         share += plan.step
@@ -225,6 +241,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--trials", type=int, default=20, help="repetitions with other samples (%(default)s)")
     parser.add_argument("--seed", type=int, default=plan.seed, help="default: %(default)s")
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="also write a page: R2 and mismatched conclusions by share of the settings, for all sampling methods and "
+        "models, with as many trials (up to five); takes minutes",
+    )
     add_jobs_argument(parser)
     parser.set_defaults(run=_run)
 
@@ -233,7 +256,27 @@ def _run(args: argparse.Namespace) -> int:
     table = read_table(args)
     plan = Plan(**{field.name: getattr(args, field.name) for field in fields(Plan)})
     result = {"table": str(args.table), **replay(table.settings, table.response, plan, args.trials, args.jobs)}
+    if args.html is not None:
+        result["accuracy"] = _write_page(args, table, plan, result)
     return write_result(args, result, _describe(result))
+
+
+def _write_page(args: argparse.Namespace, table: Table, plan: Plan, result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Write the page, and return the numbers behind its pictures."""
+    trials = min(args.trials, _MOST_PICTURED)
+    accuracies = measure_accuracy(
+        table.settings,
+        table.response,
+        (plan.sampling, plan.model),
+        (plan.start, plan.step),
+        plan.threshold,
+        plan.seed,
+        trials,
+        args.jobs,
+    )
+    write_text(args.html, render_page(result, accuracies, response_name(args), trials))
+    print(f"wrote {args.html}", file=sys.stderr)
+    return [asdict(accuracy) for accuracy in accuracies]
 
 
 def _describe(result: dict[str, Any]) -> str:

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from knobscope.cells import Problems, TextTable, read_text_table
 from knobscope.commands.table.columns import Spelling, read_columns
-from knobscope.commands.table.suspicion import find_failure_code, refuse_measured
 from knobscope.errors import UserError
 from knobscope.processes import usable_cores
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import read_response
+from knobscope.statistics.suspicion import find_failure_code, refuse_measured, refuse_outcomes
 from knobscope.storage import write_json
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="X",
-        help="a number or word in the response that stands for a failed run, such as 0; such rows are left out, as are "
-        "those with TIMEOUT, ERR, NaN or nothing (may be repeated)",
+        help="a number or word in the response that stands for a failed run, such as 0, or COL=X where another column "
+        "says which runs failed; such rows are left out, as are those with TIMEOUT, ERR, NaN or nothing (may be "
+        "repeated)",
     )
     parser.add_argument(
         "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"
@@ -125,15 +126,18 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
         raise UserError(f"no columns {', '.join(missing)}; the table has {columns}")
     if named is not None and args.response in named:
         raise UserError(f"{args.response!r} is the response and cannot be a factor")
-    factors = named or _other_columns(table, args.response, ignored or [])
+    broken, outcomes, failed_values = table.rows_failed(args.failed_value)
+    factors = named or _other_columns(table, args.response, [*(ignored or []), *outcomes])
+    if named is None:
+        refuse_outcomes({name: table.columns[name].counts() for name in factors})
     spelling = Spelling(args.decimal, _values(args.value, factors), tuple(_names(args.category) or ()))
-    frame, failed = read_columns(table, args.response, factors, spelling, args.failed_value)
+    frame, failed = read_columns(table, args.response, factors, spelling, failed_values)
+    failed |= broken
     successful = frame[~failed]
     _check_response(args, successful[args.response], may_be_flat=may_be_flat)
     if named is None:
         refuse_measured(successful, args.response, factors, known_knobs=[getattr(args, "factor", "")])
-    code = find_failure_code(successful[args.response].to_numpy(float), some_failed=bool(failed.any()))
-    doubt = f"{code} Name it with --failed-value" if code is not None else None
+    doubt = find_failure_code(successful[args.response].to_numpy(float), some_failed=bool(failed.any()))
     if doubt is not None:
         print(f"{args.response}: {doubt}", file=sys.stderr)
     response = read_response(successful, args.response, args.log)

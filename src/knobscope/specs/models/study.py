@@ -59,7 +59,7 @@ class Screening(SpecModel):
 
     model: Literal["anova", "lightgbm", "random_forest", "extra_trees", "gaussian_process", "mlp", "auto"] = Field(
         default="auto",
-        description="Statistical model that ranks the knobs; auto is the simplest of several that suffices.",
+        description="Statistical model that ranks the knobs; auto is the best of several, or the mean of two.",
     )
     threshold: float = Field(default=0.9, gt=0, lt=1, description="R2 that all splits must reach.")
     splits: int = Field(default=10, ge=2, description="Random splits into training and test runs.")

@@ -265,7 +265,9 @@ def _add_knob_values(connection: "duckdb.DuckDBPyConnection") -> None:
 
 def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], specs: StudySpecs) -> None:
     last: dict[tuple[str, str, str], tuple[int | None, dict[str, Any]]] = {}
-    fits, importance, tunability, points, worst, costly = [], [], [], [], [], []
+    fits, importance, points, worst, costly = [], [], [], [], []
+    tunability: list[dict[str, Any]] = []
+    effects: list[dict[str, Any]] = []
     for path in sorted(paths, key=lambda path: (path.parent, path.stem.zfill(9))):
         dbms, device, workload = path.resolve().parts[-5:-2]
         case, round_ = (dbms, device, workload), None if path.stem == "prior" else int(path.stem)
@@ -283,10 +285,11 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         common = {"round": round_, "model": fit["model"]}
         importance += [_of_case(case, {**common, **row}) for row in fit["importance"]]
         knobs = specs.dbms[case[0]].knobs
-        tunability += [
-            _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"])})
-            for row in (fit.get("tunability") or {}).get("knobs", [])
-        ]
+        for rows, key in ((tunability, "knobs"), (effects, "effects")):
+            rows += [
+                _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"])})
+                for row in (fit.get("tunability") or {}).get(key, [])
+            ]
         points += [
             _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"]), "beside": _beside(row)})
             for row in fit["points"]
@@ -303,6 +306,7 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
         "fits": fits,
         "importance": importance,
         "tunability": tunability,
+        "predicted_effects": effects,
         "important_points": points,
         "worst_predicted": worst,
         "costly_settings": costly,

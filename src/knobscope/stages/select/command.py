@@ -3,9 +3,10 @@
 import argparse
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from knobscope.stages.plan import (
 )
 from knobscope.stages.select.noise import measure_noise
 from knobscope.stages.select.selection import mark_selected, select_knobs
-from knobscope.stages.select.warm_start import find_warm_start
+from knobscope.stages.select.warm_start import WarmStart, find_warm_start
 from knobscope.storage import write_sealed
 from knobscope.tables import read_table
 
@@ -33,10 +34,12 @@ if TYPE_CHECKING:
 _CANDIDATES = 5000
 
 
-def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "pd.DataFrame":
+def screening_table(runs: list[Path], plans: list[Path], levels: Mapping[str, Sequence[Value]]) -> "pd.DataFrame":
     """Return one row per ok run.
 
-    It has a column per knob, `throughput_ops`, `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
+    It has a column per knob, in which numbers that are no level of the study count as the nearest one,
+    `throughput_ops`,
+    `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
 
     `runs` are block directories, `plans` the tables they were planned in.
     """
@@ -46,10 +49,20 @@ def screening_table(runs: list[Path], plans: list[Path], knobs: list[str]) -> "p
     measured = measured[measured["status"] == "ok"]
     planned = read_table(plans).drop_duplicates("config_id").set_index("config_id").loc[measured["config_id"]]
     configurations = [json.loads(text) for text in planned["configuration"]]
-    settings = {knob: [configuration[knob] for configuration in configurations] for knob in knobs}
+    settings = {
+        knob: [_nearest(configuration[knob], usual) for configuration in configurations]
+        for knob, usual in levels.items()
+    }
     columns = {"block": "block_id"} | {name: name for name in ("throughput_ops", "round", "started_at", "dbms_version")}
     outcomes = {name: list(measured[column]) for name, column in columns.items()}
     return pd.DataFrame({**settings, **outcomes, "is_chosen": planned["is_chosen"].to_numpy(bool)})
+
+
+def _nearest(value: Any, levels: Sequence[Any]) -> Any:
+    if value in levels or isinstance(value, str | bool):
+        return value
+    numbers = [level for level in levels if not isinstance(level, str | bool)]
+    return min(numbers, key=lambda level: abs(level - value)) if numbers else value
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -58,13 +71,15 @@ def _run(args: argparse.Namespace) -> int:
     case = _complete(args, specs)
     space, screening = case_space(specs, case), specs.study.screening
     knobs = list(space.levels)
-    table = screening_table(args.runs, args.plans, knobs)
+    table = screening_table(args.runs, args.plans, space.levels)
     if table.empty:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
     is_narrowing = sampling_method(specs, case) == "narrowing"
     costly = find_costly(space, read_earlier(space, args.plans, args.runs)) if is_narrowing else []
-    models, first = study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
-    start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
+    start = WarmStart([], [])
+    if table["started_at"].notna().any():  # imported runs may have no time
+        models, first = study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
+        start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
     selection = select_knobs(
         table,
         knobs,

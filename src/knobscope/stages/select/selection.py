@@ -83,8 +83,8 @@ class _Fitter:
     axes: Mapping[str, Axis]
     expected: frozenset[str]
 
-    def fit(self, runs: "pd.DataFrame") -> _Fit:
-        """Decide about these runs as if they were all there are."""
+    def fit(self, runs: "pd.DataFrame", *, only_deciding: bool = False) -> _Fit:
+        """Decide about these runs as if they were all there are; `only_deciding` as in `decide_stop`."""
         settings, possible = _encode(runs, self.factors, self.levels, self.candidates)
         values = read_response(runs, self.response, self.log_response)
         if "block" in runs.columns:
@@ -92,14 +92,17 @@ class _Fitter:
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
         averaged = Runs.of(settings, values, is_random)
         look = runs["round"].nunique() if "round" in runs.columns else 1
-        stop = decide_stop(averaged, self.model, possible, self.threshold, self.splits, self.seed, look, self.expected)
+        stop = decide_stop(
+            *(averaged, self.model, possible, self.threshold, self.splits, self.seed, look, self.expected),
+            only_deciding=only_deciding,
+        )
         explained = stop.model.explain(averaged.settings, averaged.response) if stop.model else []
         return _Fit(averaged, stop, explained, important_points(stop, averaged, explained, self.axes))
 
-    def count_stable(self, runs: "pd.DataFrame", last: _Fit, most: int) -> int:
+    def count_stable(self, runs: "pd.DataFrame", most: int) -> int:
         """Return for how many rounds, `most` at most, the conclusions have been those of the fit of all runs."""
-        earlier = sorted(set(runs["round"]))[-most:-1]
-        return count_stable([*(_conclude(self.fit(runs[runs["round"] <= r])) for r in earlier), _conclude(last)])
+        rounds = sorted(set(runs["round"]))[-most:]
+        return count_stable([_conclude(self.fit(runs[runs["round"] <= r], only_deciding=True)) for r in rounds])
 
 
 def select_knobs(
@@ -141,8 +144,8 @@ def select_knobs(
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.
         ranker = last.stop.model or ExtraTrees(seed).fit(last.runs.settings, last.runs.response)
         ranking = rank_knobs(last.runs, ranker, seed)
-        tunability = measure_tunability(last.runs, ranker, default or {}, tunable or {}, seed)
-        stable = 0 if stop == "r2" else fitter.count_stable(runs, last, stable_rounds)
+        tunability = measure_tunability(last.runs, ranker, default or {}, levels or tunable or {}, tunable or {}, seed)
+        stable = 0 if stop == "r2" else fitter.count_stable(runs, stable_rounds)
     return Selection(
         stopped=decide(stop, last.stop.stopped, stable, stable_rounds),
         reason=explain_stability(stop, last.stop.reason, stable, stable_rounds),

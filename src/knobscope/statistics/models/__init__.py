@@ -14,7 +14,7 @@ from knobscope.statistics.models.gaussian import GaussianProcess
 from knobscope.statistics.models.mlp import Mlp
 from knobscope.statistics.models.stepwise import StepwiseAnova
 
-__all__ = ["MODELS", "Model", "make_models"]
+__all__ = ["DECIDING", "MODELS", "Model", "make_models"]
 
 
 class Model(Protocol):
@@ -41,23 +41,32 @@ class Model(Protocol):
         """Return the share of the response's variance that each term explains; arguments are the training rows."""
 
 
+#: Name -> so many of its first models decide whether to stop; the others only predict, where they are better at it.
+DECIDING = {"auto": 3}
+#: Of more columns than these `auto` tries only so many models.
+_MANY_COLUMNS = 60
 #: Name -> models to try, simplest first; a function of the seed, and of the knobs that are expected to matter.
 MODELS: dict[str, Callable[[int, frozenset[str]], Sequence[Model]]] = {
     "anova": lambda seed, expected: [Anova(1), Anova(2)],
     "lightgbm": lambda seed, expected: [LightGbm(seed)],
     "random_forest": lambda seed, expected: [RandomForest(seed)],
     "extra_trees": lambda seed, expected: [ExtraTrees(seed)],
-    "auto": lambda seed, expected: [Anova(1), StepwiseAnova(expected), LightGbm(seed)],
+    "auto": lambda seed, expected: [
+        *(Anova(1), StepwiseAnova(expected), LightGbm(seed)),
+        *(ExtraTrees(seed), RandomForest(seed), GaussianProcess(seed)),
+    ],
     "gaussian_process": lambda seed, expected: [GaussianProcess(seed)],
     "mlp": lambda seed, expected: [Mlp(seed)],
 }
 
 
-def make_models(name: str, seed: int, expected: frozenset[str] = frozenset()) -> Sequence[Model]:
+def make_models(name: str, seed: int, expected: frozenset[str] = frozenset(), columns: int = 0) -> Sequence[Model]:
     """Return the models that a name stands for, simplest first. UserError: unknown name.
 
-    Knobs that are `expected` to matter need less evidence where few of many do, in model `auto`.
+    Knobs that are `expected` to matter need less evidence where few of many do, in model `auto`; of many `columns` it
+    leaves out the models that do not decide: they are slow then, and predict no better.
     """
     if name not in MODELS:
         raise UserError(f"no model {name!r}; expected one of {', '.join(MODELS)}")
-    return MODELS[name](seed, expected)
+    models = MODELS[name](seed, expected)
+    return models[: DECIDING.get(name)] if columns > _MANY_COLUMNS else models

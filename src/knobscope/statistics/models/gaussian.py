@@ -32,6 +32,7 @@ class GaussianProcess(PredictingModel):
         """`seed` fixes which rows stand for all, where there are very many."""
         super().__init__(seed)
         self._mean, self._spread = 0.0, 1.0
+        self._start: Floats | None = None  # where the climb begins: parameters of a fit of nearly the same rows
 
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Fit to a response per row."""
@@ -45,9 +46,17 @@ class GaussianProcess(PredictingModel):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the factor counts for nothing
             start = _make_kernel(columns.shape[1])
+            if self._start is not None and len(self._start) == len(start.theta):
+                start = start.clone_with_theta(self._start)
             tuned = GaussianProcessRegressor(start, optimizer=_climb).fit(columns[few], scaled[few])
         self._model = GaussianProcessRegressor(tuned.kernel_, optimizer=None).fit(columns, scaled)
         return self
+
+    def fresh(self) -> Self:
+        """Return a model that has not been fitted, and whose climb begins where the one of this model ended."""
+        model = super().fresh()
+        model._start = None if self._model is None else self._model.kernel_.theta
+        return model
 
     def predict(self, settings: Settings) -> Floats:
         """Return a prediction per row."""

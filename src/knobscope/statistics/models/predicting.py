@@ -39,6 +39,11 @@ class PredictingModel(ABC):
         return explain_by_dependence(self, settings, response)
 
 
+def count_columns(settings: Settings) -> int:
+    """Return how many columns `unit_columns` has."""
+    return sum(1 if settings.numbers(name) is not None else len(settings.levels_of(name)) for name in settings.factors)
+
+
 def unit_columns(settings: Settings) -> Floats:
     """Return a row per run with columns from 0 to 1: an indicator per level of words, and the ranks of numbers.
 

@@ -57,6 +57,12 @@ def build_effects(data: StudyData) -> EffectsSection:
     if cases:
         return EffectsSection(cases, len(data.gone_effects))
     sweeps = data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'")
+    if not sweeps and data.value("SELECT count(*) FROM predicted_effects"):
+        return EffectsSection(
+            [],
+            empty="No run changed one knob alone. What the model of screening predicts of each value is under Knob "
+            "ranking and in table predicted_effects.",
+        )
     if not sweeps:
         return EffectsSection(
             [], empty="No run of the one-at-a-time round succeeded, so no effect of a single knob is known."

@@ -21,7 +21,7 @@ def grid_figure(data: StudyData, case: Case, ranking: Sequence[Row]) -> Figure |
 
     A tile is the geometric mean of throughput against the default configuration; all other knobs change too, as
     screening changes them. The form is that of Hui et al. (SIGMOD 2024), figure 6, whose tiles hold every setting of a
-    full grid; here some are empty. None with fewer than two knobs of a few values each.
+    full grid; here some are empty. None with fewer than two knobs of a few values each, or without a default run.
     """
     knobs = [row["knob"] for row in sorted(ranking, key=lambda row: row["rank"])]
     levels = _read_levels(data, case)
@@ -34,7 +34,8 @@ def grid_figure(data: StudyData, case: Case, ranking: Sequence[Row]) -> Figure |
     if third and (sum(row["runs"] for row in rows) < _RUNS_PER_TILE * tiles or tiles > _MOST_TILES):
         third = ""
         rows = _read_tiles(data, case, usable[0], usable[1], third)
-    return _draw_grid(data, case, [*usable[:2], third], levels, rows) if rows else None
+    is_comparable = any(row["estimate"] is not None for row in rows)
+    return _draw_grid(data, case, [*usable[:2], third], levels, rows) if is_comparable else None
 
 
 def _read_levels(data: StudyData, case: Case) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from knobscope.stages.report.sections.across_cases import ranks_by_case
 from knobscope.stages.report.sections.bends import bend_figures
 from knobscope.stages.report.sections.grids import grid_figure
 from knobscope.stages.report.sections.pairs import PairEffect, pair_effects
+from knobscope.stages.report.sections.predicted_effects import predicted_effects
 from knobscope.stages.report.sections.tunability import TunabilityPart, tell_tunability
 from knobscope.stages.report.sections.worst_predicted import WorstPredicted, worst_predicted
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
@@ -29,7 +30,7 @@ _POINT_WORDS = {
     "cliff": "performance breaks down",
 }
 _MODELS = {
-    "auto": "the simplest sufficient model of several",
+    "auto": "the best of several models",
     "anova": "analysis of variance",
     "lightgbm": "boosted trees (LightGBM)",
     "random_forest": "random forest",
@@ -99,6 +100,7 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     if not fits and not knobs:
         return None
     pictures = [_ranking_figure(case, knobs)] if knobs else []
+    pictures += predicted_effects(data, case)
     screened = [fit for fit in fits if not fit["prior"]]
     pictures += [_rounds_figure(data, case, screened)] if screened else []
     grid = grid_figure(data, case, knobs)

@@ -1,11 +1,13 @@
 """What a table does not say of itself: columns that look measured, and numbers that look like failures."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from re import split
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from knobscope.cells import FAILURE_WORDS
 from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats
 from knobscope.text.formats import join_words
@@ -13,7 +15,7 @@ from knobscope.text.formats import join_words
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["find_failure_code", "refuse_measured"]
+__all__ = ["find_failure_code", "refuse_measured", "refuse_outcomes"]
 
 #: Parts of names that measured columns have.
 _MEASURED = frozenset(
@@ -22,6 +24,17 @@ _MEASURED = frozenset(
         *("p50", "p75", "p90", "p95", "p99", "p999", "stddev", "stdev", "std", "sd", "avg", "mean", "median"),
     )
 )
+#: Names of columns that say how a run ended.
+_OUTCOMES = frozenset(
+    (
+        *("status", "outcome", "exit", "exit_code", "exitcode", "exit_status", "returncode", "return_code", "rc"),
+        *("success", "succeeded", "successful", "failed", "failure", "is_failed", "crashed", "is_valid", "valid"),
+    )
+)
+#: So many texts of such a column are shown.
+_MOST_SHOWN = 6
+#: A 0 is no measurement when so many rows hold it, and so many times as many as any other value.
+_LEAST_ZEROS, _MORE_OFTEN = 3, 3
 #: A column that is set has values that come back; so many different ones are needed to call one measured.
 _LEAST_DIFFERENT = 10
 #: Rank correlation with the response from which a column of ever new values is taken for a second response.
@@ -29,15 +42,19 @@ _ALIKE = 0.9
 
 
 def find_failure_code(response: Floats, *, some_failed: bool = False) -> str | None:
-    """Describe a value that looks like the code of failed runs: an extreme that repeats, far from all other values.
+    """Describe a value that looks like the code of failed runs, and how to say so.
 
-    Where other runs are known to have failed (`some_failed`), a throughput of 0 is one, too.
+    That is an extreme that repeats, far from all other values; a 0 that repeats where other values hardly do; and any
+    0 where other runs are known to have failed (`some_failed`).
     """
+    values, counts = np.unique(response, return_counts=True)
     zeros = int((response == 0).sum())
-    if some_failed and zeros and (response >= 0).all():
-        return f"{zeros} row{'s hold' if zeros > 1 else ' holds'} 0 next to rows that failed: a failure code?"
-    if len(np.unique(response)) <= 2:  # failed or not
+    if some_failed and zeros and values[0] == 0:
+        return f"{zeros} row{'s hold' if zeros > 1 else ' holds'} 0 next to rows that failed: {_proposal(0)}"
+    if len(values) <= 2:  # failed or not
         return None
+    if values[0] == 0 and zeros >= _LEAST_ZEROS and zeros > _MORE_OFTEN * counts[1:].max():
+        return f"{zeros} rows hold 0, and no other value repeats so often: {_proposal(0)}"
     for extreme in (response.min(), response.max()):
         remaining = response[response != extreme]
         count = len(response) - len(remaining)
@@ -45,8 +62,26 @@ def find_failure_code(response: Floats, *, some_failed: bool = False) -> str | N
             continue
         spread = float(np.ptp(np.quantile(remaining, [0.01, 0.99])))
         if float(np.abs(remaining - extreme).min()) > spread / 2:
-            return f"{count} rows share the extreme value {extreme:g}, far from all others: a failure code?"
+            return f"{count} rows share the extreme value {extreme:g}, far from all others: {_proposal(extreme)}"
     return None
+
+
+def _proposal(value: float) -> str:
+    return f"a failure code? Then add --failed-value {value:g}"
+
+
+def refuse_outcomes(counts: Mapping[str, Mapping[str, int]]) -> None:
+    """Raise UserError for columns that say how a run ended, and propose what to do; `counts` are rows by text."""
+    for name, of_texts in counts.items():
+        if name.lower() not in _OUTCOMES:
+            continue
+        bad = [text for text in of_texts if text.lower() in FAILURE_WORDS] or [min(of_texts, key=lambda t: of_texts[t])]
+        options = " ".join(f"--failed-value {shlex.quote(f'{name}={text}')}" for text in bad)
+        texts = ", ".join(f"{text or 'nothing'} {count}" for text, count in list(of_texts.items())[:_MOST_SHOWN])
+        raise UserError(
+            f"{name!r} says how a run ended, not what was set ({texts}): {options} leaves out failed runs, --ignore "
+            f"{name} only the column, --factors names all columns that are knobs"
+        )
 
 
 def refuse_measured(

@@ -1,0 +1,60 @@
+"""What each value of a knob does alone by the model of screening: the effects of a study without a sweep."""
+
+import math
+
+from knobscope.figures import Effect, Figure, ForestRow, MetricPanel, draw_forest, slug
+from knobscope.specs import Case, value_text
+from knobscope.stages.plan import case_space
+from knobscope.study_data.study import Row, StudyData
+from knobscope.text.formats import describe_change, format_value
+
+__all__ = ["predicted_effects"]
+
+#: Knobs in the picture; table `predicted_effects` has all.
+_MOST = 12
+
+
+def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
+    """Return the forest plot of the knobs above noise; nothing where a sweep measured effects, or none is above noise.
+
+    The model has to be trustworthy.
+    """
+    names = (case.dbms, case.device, case.workload)
+    rows = data.rows(
+        """
+        SELECT p.* FROM predicted_effects p
+        JOIN importance i USING (dbms, device, workload, knob)
+        JOIN fits f ON (f.dbms, f.device, f.workload, f.round) = (i.dbms, i.device, i.workload, i.round)
+        WHERE p.dbms = ? AND p.device = ? AND p.workload = ? AND i.above_noise AND i.rank <= ? AND f.trustworthy
+            AND NOT EXISTS (FROM runs WHERE phase = 'sweep' AND status = 'ok')
+        ORDER BY i.rank, try_cast(p.value AS DOUBLE), p.value
+        """,
+        *names,
+        _MOST,
+    )
+    if not rows:
+        return []
+    default = case_space(data.specs, case).default
+    panel = MetricPanel("Throughput, predicted", "slower", "faster", 1)
+    changes = [f"{row['knob']} = {row['value']}: {describe_change(row['effect'])}" for row in rows]
+    lines = [_line(data, case, row, value_text(default[row["knob"]])) for row in rows]
+    return [
+        Figure(
+            name=slug("predicted", *str(case).split("/")),
+            title="What each value does, by the model",
+            caption="Against the default, all other knobs at their defaults. Lines are 90 % intervals from models of "
+            "halves of the runs. No knob was changed alone, so a sweep would have to confirm this.",
+            description=f"Predicted change of throughput. {'; '.join(changes)}.",
+            draw=lambda width: draw_forest(width, lines, [panel]),
+            data=rows,
+            wide=True,
+        )
+    ]
+
+
+def _line(data: StudyData, case: Case, row: Row, default: str) -> ForestRow:
+    dbms, least = data.specs.dbms.get(case.dbms), math.log1p(data.specs.study.thresholds.min_effect)
+    is_clear = row["effect_low"] * row["effect_high"] > 0 and abs(row["effect"]) >= least
+    effect = Effect(row["effect"], (row["effect_low"], row["effect_high"]), is_clear)
+    note = f"default {format_value(dbms, row['knob'], default)}"
+    return ForestRow(row["knob"], note, format_value(dbms, row["knob"], row["value"]), (effect,))
