@@ -112,9 +112,8 @@ format: .venv/.installed ## format all code
 
 docs: .venv/.installed ## write the generated pages, schemas and the drawing of the architecture
 	$(BIN)/knobscope schema
-	$(BIN)/python -m knobscope.reference docs/reference/cli.md
+	$(BIN)/python -m knobscope.reference docs/reference
 	$(BIN)/python -m knobscope.tables.reference docs/reference/tables.md
-	$(BIN)/python -m knobscope.commands.table.documents docs/reference/schemas
 	$(BIN)/python setup/architecture.py docs/architecture.svg
 
 pictures: test-packages setup ## take the pictures of the docs anew; runs the studies that they show, half an hour at most; needs root

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.commands.table.table import add_jobs_argument, add_table_parser, read_table, write_result
+from knobscope.commands.table.documents import ReplayDocument
+from knobscope.commands.table.table import add_jobs_argument, add_table_parser, read_table
+from knobscope.documents import write_document
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes
 from knobscope.stages.plan import SAMPLERS, Draw, count_random
@@ -29,7 +31,6 @@ from knobscope.statistics.stability import (
     explain_stability,
 )
 from knobscope.statistics.stopping import Runs, Stop, decide_stop, r_squared
-from knobscope.tables import finite
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
@@ -136,7 +137,7 @@ def _report(
         "fitted": stop.model.name if stop.model is not None else None,
         "terms": [term["term"] for term in terms],
         "explained": terms,
-        "points": finite(points),
+        "points": points,
         "r2_splits": [score if np.isfinite(score) else None for score in stop.r2_splits],
         "r2_unsampled": r2,
         "reason": reason if stopped else f"every setting was taken and it did not stop: {reason}",
@@ -199,6 +200,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = add_table_parser(
         subparsers,
         "replay",
+        ReplayDocument,
         "run the incremental loop on a table that holds every setting",
         "Answers: with how many runs would screening have stopped, and would it have been right? "
         "Rows with the same setting are replicates and are taken together. `--model anova --sampling random` is the "
@@ -233,7 +235,9 @@ def _run(args: argparse.Namespace) -> int:
     table = read_table(args)
     plan = Plan(**{field.name: getattr(args, field.name) for field in fields(Plan)})
     result = {"table": str(args.table), **replay(table.settings, table.response, plan, args.trials, args.jobs)}
-    return write_result(args, result, _describe(result))
+    if not write_document(args, result):
+        print(_describe(result))
+    return 0
 
 
 def _describe(result: dict[str, Any]) -> str:
