@@ -1,12 +1,12 @@
 """What real DBMSs lose when the power is cut, and what is made of it."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_documents import read_document
 
 from knobscope.cli import main
 from knobscope.devices.mounts import list_mounts
@@ -96,7 +96,7 @@ def test_a_value_that_loses_rows_and_is_not_marked_ends_the_command_with_1(
     assert lines[0].startswith("default configuration: kept all ")
     (careless,) = (line for line in lines if line.startswith("synchronous = off: "))
     assert careless.endswith("WRONG: the spec does not mark it as a risk")
-    tried = json.loads((tmp_path / "cuts.json").read_text())["settings"]
+    tried = read_document("durability", (tmp_path / "cuts.json").read_text())["settings"]
     assert [row["value"] for row in tried if row["loses"]] == ["off"]
 
 
