@@ -247,7 +247,7 @@ def test_benchbase_summaries_and_the_parameters_next_to_them(read: Read, capsys:
         "10-04-00": ("on", "128MB", "4", "failed", "", ""),
         "10-06-00": ("local", "", "", "305.29999999999995", "", ""),  # the series alone, whose folder names the setting
     }
-    assert capsys.readouterr().out.endswith("--response throughput --factors shared_buffers,synchronous_commit\n")
+    assert capsys.readouterr().out.endswith("--response throughput --factors synchronous_commit,shared_buffers\n")
 
 
 @pytest.mark.parametrize(
