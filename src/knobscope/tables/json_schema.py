@@ -28,15 +28,20 @@ def RowSchema(row: type, **others: dict[str, Any]) -> WithJsonSchema:  # noqa: N
 
 
 def _object_schema(kind: type) -> dict[str, Any]:
-    """Return the schema of a TypedDict; a column of a table may always be null."""
+    """Return the schema of a TypedDict; a column of a table may always be null.
+
+    A row of a table has its columns and no others. What else is a TypedDict, such as the profile of a watch, has more
+    keys than these in the words of the kernel side, which change with it.
+    """
     hints = get_type_hints(kind, include_extras=True)
+    is_row = all(any(isinstance(note, SqlType) for note in notes_of(hint)) for hint in hints.values())
     required = sorted(vars(kind)["__required_keys__"])
     return {
         "type": "object",
         **({"description": " ".join(kind.__doc__.split())} if kind.__doc__ else {}),
         "properties": {name: _schema_of(hint) for name, hint in hints.items()},
         **({"required": required} if required else {}),
-        "additionalProperties": False,
+        **({"additionalProperties": False} if is_row else {}),
     }
 
 
