@@ -55,7 +55,11 @@ EXAMPLES: dict[str, list[str]] = {
     "report": [
         f"knobscope report {_STUDY} --database {_RESULTS}/study.duckdb --out report.html --figures figures",
     ],
-    "finding": ["knobscope finding quickstart", "knobscope finding quickstart 1 --out for-developers"],
+    "finding": [
+        "knobscope finding quickstart",
+        "knobscope finding quickstart 1 --out for-developers",
+        "knobscope finding quickstart --json",
+    ],
     "compare": [
         "knobscope compare results/before results/after",
         "knobscope compare before after --out compared.html --csv --json compared.json",

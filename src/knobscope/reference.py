@@ -22,7 +22,9 @@ def render_reference() -> str:
     summaries = {choice.dest: choice.help or "" for choice in commands._choices_actions}
     parts = [
         "# Commands\n\nWritten by `make docs` from the program. "
-        "Exit code 0: done; 1: failed; 2: wrong input, nothing was done.\n",
+        "Exit code 0: done; 1: failed; 2: wrong input, nothing was done.\n\n"
+        "A command that prints an answer has `--json`: it prints a document for scripts instead of the text. Keys of "
+        "documents are an interface: later versions may add some, and change the meaning of none.\n",
         ", ".join(f"[`{name}`](#{name})" for name in commands.choices) + ". `knobscope --help` says what each is for.",
     ]
     for name, command in commands.choices.items():
