@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -192,6 +193,28 @@ def test_what_was_changed_added_or_removed_is_named(folder: Path, refused: Refus
     assert "specs/studies/sim.yaml is missing" in refused(folder)
     (folder / "specs/studies/new.yaml").write_text("name: new\n")
     assert "found 'specs/studies/new.yaml', which ro-crate-metadata.json does not list" in refused(folder)
+
+
+def test_names_that_clash_are_refused(folder: Path, refused: Refused) -> None:
+    for names in (("a", "a"), ("a", "a/b"), ("a/b", "a")):
+        archive_path = folder.with_name(f"{'-'.join(names).replace('/', '_')}.zip")
+        with zipfile.ZipFile(archive_path, "w") as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a name that is there twice
+            for name in names:
+                archive.writestr(name, "x")
+        assert "twice, as a file or a folder; expected each name once" in refused(archive_path)
+
+
+@pytest.mark.slow
+def test_a_crate_is_not_compared_with_what_it_brings_as_redrawn(crate: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "changed"
+    with zipfile.ZipFile(crate) as archive:
+        archive.extractall(folder)
+    for side in ("measured", "redrawn"):
+        (folder / side / "figures").mkdir(parents=True, exist_ok=True)
+        (folder / side / "figures/invented.svg").write_text("<svg/>")
+    list_files(folder)
+    assert main(["crate", "--open", str(folder), "--out", str(tmp_path / "opened")]) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"@graph": 1}', '{"@graph": [{"sha256": ""}]}', "[" * 100_000])

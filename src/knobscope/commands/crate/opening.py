@@ -16,12 +16,13 @@ from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
 from knobscope.specs import load_study
 from knobscope.specs.reading.source import observe_reading
-from knobscope.storage import whole_directory
+from knobscope.storage import remove, whole_directory
 
 __all__ = ["differing_files", "open_crate", "redraw"]
 
 #: More than that no crate holds: a full disk would hit everyone on the machine.
 _MOST_BYTES, _MOST_FILES = 16 << 30, 100_000
+_MOST_METADATA_BYTES = 64 << 20
 _EXPECTED = "a crate that `knobscope crate` wrote: its folder, or a ZIP file of that"
 
 
@@ -33,8 +34,10 @@ def open_crate(crate: Path, out: Path) -> Path:
         _copy_files(crate, folder)
         _check_sums(crate, folder)
         studies = sorted((folder / STUDIES).glob("*.yaml"))
-        if len(studies) != 1 or not (folder / DATABASE).is_file():
-            raise UserError(f"{crate}: found {len(studies)} studies and no {DATABASE}; expected {_EXPECTED}")
+        if len(studies) != 1:
+            raise UserError(f"{crate}: found {len(studies)} studies in {STUDIES}; expected one")
+        if not (folder / DATABASE).is_file():
+            raise UserError(f"{crate}: found no {DATABASE}; expected {_EXPECTED}")
     return out / STUDIES / studies[0].name
 
 
@@ -42,6 +45,7 @@ def redraw(folder: Path, study: Path) -> None:
     """Draw report and figures of an opened crate anew, next to those that came with it."""
     with observe_reading(lambda path: _refuse_outside(path, folder)):
         specs = load_study(study, folder, runnable=False)
+        remove(folder / "redrawn")  # a crate that brings its own would be compared with itself
         draw(folder, specs, folder / _redrawn(REPORT), folder / _redrawn(FIGURES))
 
 
@@ -81,8 +85,14 @@ def _copy_files(crate: Path, folder: Path) -> None:
             if not is_inside or not parts or ":" in parts[0]:
                 raise UserError(f"{crate}: found a file named {name!r}; expected names below the crate's folder")
             target = folder.joinpath(*parts)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with source, target.open("xb") as file:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                opened = target.open("xb")
+            except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+                raise UserError(
+                    f"{crate}: found {name!r} twice, as a file or a folder; expected each name once"
+                ) from error
+            with source, opened as file:
                 while chunk := source.read(1 << 20):
                     total += len(chunk)
                     if total > _MOST_BYTES or count >= _MOST_FILES:
@@ -146,6 +156,8 @@ def _read_sums(crate: Path, metadata: Path) -> dict[str, Any]:
     """Return name -> SHA-256 of the files that the metadata lists."""
     if not metadata.is_file():
         raise UserError(f"{crate}: found no {METADATA}; expected {_EXPECTED}")
+    if metadata.stat().st_size > _MOST_METADATA_BYTES:
+        raise UserError(f"{crate}: {METADATA} has more than {_MOST_METADATA_BYTES >> 20} MiB; expected less")
     try:
         graph = json.loads(metadata.read_text(encoding="utf-8"))["@graph"]
         return {entity["@id"]: entity["sha256"] for entity in graph if "sha256" in entity}
