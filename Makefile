@@ -61,6 +61,7 @@ test-packages: | .venv/.packages
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
 
 test-long: setup test-packages ## run the tests that take long: more of what shorter ones look at
+	@test -d .fleet/roc-validator || setup/fleet.sh roc-validator
 	$(PYTEST) -n 3 -m "long and not fleet and not cluster"
 
 test-fleet: setup ## run the tests of all DBMSs, also of those that setup/fleet.sh installs
@@ -112,9 +113,8 @@ format: .venv/.installed ## format all code
 
 docs: .venv/.installed ## write the generated pages, schemas and the drawing of the architecture
 	$(BIN)/knobscope schema
-	$(BIN)/python -m knobscope.reference docs/reference/cli.md
+	$(BIN)/python -m knobscope.reference docs/reference
 	$(BIN)/python -m knobscope.tables.reference docs/reference/tables.md
-	$(BIN)/python -m knobscope.commands.table.documents docs/reference/schemas
 	$(BIN)/python setup/architecture.py docs/architecture.svg
 
 pictures: test-packages setup ## take the pictures of the docs anew; runs the studies that they show, half an hour at most; needs root
@@ -133,6 +133,8 @@ lock: .venv/.installed ## resolve the dependencies anew (all platforms and Pytho
 	for tool in wiredtiger tpcds; do \
 		sed -n 's/^\([a-z-]*==[0-9.]*\).*/\1/p' setup/checksums/$$tool.txt | $(BIN)/uv pip compile --universal --no-deps --python-version 3.11 \
 			--generate-hashes --no-header --no-annotate -q -o setup/checksums/$$tool.txt - || exit; done
+	echo "roc-validator>=0.13,<1" | $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-annotate -q -o setup/checksums/roc-validator.txt -
 	echo "mkdocs-material>=9.8,<10" | $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 		--no-annotate -q -o setup/checksums/site.txt -
 

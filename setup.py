@@ -7,6 +7,8 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 _FILES = (
+    "CITATION.cff",
+    "LICENSE",
     "Snakefile",
     "rules",
     "specs",

@@ -4,6 +4,7 @@
 #   setup/fleet.sh sid         MySQL 9, PostgreSQL 18 (from Debian unstable: whatever versions it has today)
 #   setup/fleet.sh cassandra   Cassandra 5 (from Maven Central)
 #   setup/fleet.sh wiredtiger  WiredTiger 11.3.1 with wtperf (from its source on PyPI; compiles for some minutes)
+#   setup/fleet.sh roc-validator  checks RO-Crates, for a test (from PyPI), in a .venv of its own
 #   setup/fleet.sh tpcds       rows and queries of TPC-DS: DuckDB 1.5.5 with its extension (from PyPI), in a .venv of its own
 # Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger.
 # Packages of Debian are signed; jars and what comes from PyPI is compared with setup/checksums.
@@ -88,12 +89,12 @@ wiredtiger() {
     chmod -R a+rX "$fleet/wiredtiger"
 }
 
-# Beside the .venv, whose DuckDB is a newer one: an extension belongs to one version.
-tpcds() {
-    "$here/.venv/bin/python" -m venv "$fleet/tpcds"
-    "$fleet/tpcds/bin/python" -m pip install -q --disable-pip-version-check --require-hashes \
-        -r "$here/setup/checksums/tpcds.txt"
-    chmod -R a+rX "$fleet/tpcds"
+# NAME: what setup/checksums/NAME.txt lists, in a .venv of its own. TPC-DS needs another DuckDB than knobscope, since an
+# extension belongs to one version; roc-validator needs another rich.
+environment() {
+    "$here/.venv/bin/python" -m venv "$fleet/$1"
+    "$fleet/$1/bin/python" -m pip install -q --disable-pip-version-check --require-hashes -r "$here/setup/checksums/$1.txt"
+    chmod -R a+rX "$fleet/$1"
 }
 
 usage() { # the comment at the top
@@ -105,11 +106,11 @@ unknown=""
 for wanted in "$@"; do
     case $wanted in
         -h | --help) usage; exit 0 ;;
-        trixie | sid | cassandra | wiredtiger | tpcds) ;;
+        trixie | sid | cassandra | wiredtiger | tpcds | roc-validator) ;;
         *) unknown="$unknown $wanted" ;;
     esac
 done
-[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger or tpcds" >&2; exit 2; }
+[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger, tpcds or roc-validator" >&2; exit 2; }
 mkdir -p "$fleet"
 for wanted in "$@"; do
     case $wanted in
@@ -117,6 +118,6 @@ for wanted in "$@"; do
         sid) suite sid mysql-server-core mysql-client-core postgresql-18 ;;
         cassandra) cassandra ;;
         wiredtiger) (wiredtiger) ;;
-        tpcds) tpcds ;;
+        tpcds | roc-validator) environment "$wanted" ;;
     esac
 done

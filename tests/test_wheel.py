@@ -10,8 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: What a wheel is built from.
-_SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Snakefile", "src", "rules", "specs", "probes",
-            "profiles", "models", "setup")  # fmt: skip
+_SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "CITATION.cff", "Snakefile", "src", "rules", "specs",
+            "probes", "profiles", "models", "setup")  # fmt: skip
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 

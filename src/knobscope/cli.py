@@ -49,6 +49,7 @@ _COMMANDS = {
     "trace": "knobscope.commands.trace.command",
     "io-knobs": "knobscope.commands.io_knobs",
     "models": "knobscope.commands.models.command",
+    "crate": "knobscope.commands.crate.command",
     "export": "knobscope.commands.export.command",
     "import": "knobscope.commands.importing.command",
     "replay": "knobscope.commands.table.replay",

@@ -55,7 +55,11 @@ EXAMPLES: dict[str, list[str]] = {
     "report": [
         f"knobscope report {_STUDY} --database {_RESULTS}/study.duckdb --out report.html --figures figures",
     ],
-    "finding": ["knobscope finding quickstart", "knobscope finding quickstart 1 --out for-developers"],
+    "finding": [
+        "knobscope finding quickstart",
+        "knobscope finding quickstart 1 --out for-developers",
+        "knobscope finding quickstart --json",
+    ],
     "compare": [
         "knobscope compare results/before results/after",
         "knobscope compare before after --out compared.html --csv --json compared.json",
@@ -75,6 +79,7 @@ EXAMPLES: dict[str, list[str]] = {
     "trace": ["blkparse -i sda | gzip > trace.gz", "knobscope trace trace.gz --json profile.json --plot trace.svg"],
     "io-knobs": ["knobscope io-knobs specs/studies/quickstart.yaml"],
     "models": ["knobscope models save specs/studies/quickstart.yaml --as quickstart"],
+    "crate": ["knobscope crate quickstart --out quickstart.crate.zip", "knobscope crate --open quickstart.crate.zip"],
     "export": ["knobscope export specs/studies/quickstart.yaml --to optuna --top 5 --out space.json"],
     "import": [
         "knobscope import runs.csv --study theirs --table io_profile=io_profile.csv",

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -24,6 +25,7 @@ __all__ = [
     "DamagedFileError",
     "blame_content",
     "create_file",
+    "finite",
     "read_sealed",
     "remove",
     "set_aside",
@@ -117,6 +119,15 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write JSON for people and other programs, whole or not at all."""
     write_text(path, json.dumps(content, indent=1, default=str) + "\n")
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold (infinite, not a number) by None, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_sealed(path: Path, content: Mapping[str, Any]) -> None:

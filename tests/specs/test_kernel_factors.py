@@ -97,7 +97,7 @@ def test_the_queue_of_a_disk_that_others_use_is_left_alone(shelf: Path) -> None:
         ("barrier: [true, 2]", "2"),
         ("commit_s: [5, 0]", "0"),
         ("atime: [relatime, never]", "'never'"),
-        ("data: [ordered, journal]", "data"),
+        ("data: [ordered, none]", "'none'"),
     ],
 )
 def test_what_no_mount_has_is_refused(shelf: Path, settings: str, found: str) -> None:

@@ -1,15 +1,14 @@
 """The command line: exit code 2 and no traceback for wrong specs; nothing is written by checking."""
 
-import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from json_documents import read_document
 
 from knobscope.cli import main
-from knobscope.commands.table.documents import DOCUMENTS
 
 HERE = Path(__file__).parent
 
@@ -56,13 +55,11 @@ def test_right_specs_end_with_0(checkout: Path) -> None:
 def test_problems_are_a_document_for_programs(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(HERE / "bad/studies/value_outside.yaml", checkout / "specs/studies")
     assert main(["validate", str(checkout / "specs/studies"), "--json"]) == 2
-    document = json.loads(capsys.readouterr().out)
-    DOCUMENTS["validate"].model_validate(document)
+    document = read_document("validate", capsys.readouterr().out)
     (problem,) = document["problems"]
     assert (problem["line"], problem["key"], problem["found"]) == (9, "knobs.server.log_size.values.1", "2000")
     assert main(["validate", str(checkout / "specs/devices"), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    DOCUMENTS["validate"].model_validate(document)
+    document = read_document("validate", capsys.readouterr().out)
     assert (len(document["files"]), document["problems"]) == (5, [])
 
 

@@ -1,6 +1,5 @@
 """`knobscope watch` from the outside."""
 
-import json
 import os
 import re
 import signal
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_documents import read_document
 from loop_devices import Loop, Syncs, row_of
 from waiting import PATIENCE_S, wait_until
 
@@ -29,7 +29,7 @@ def watch(*arguments: str | Path) -> int:
 
 
 def read(path: Path) -> Any:
-    return json.loads(path.read_text())
+    return read_document("watch", path.read_text())
 
 
 def test_json_agrees_with_fio(loop: Loop, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -2,17 +2,20 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pydantic import Field
+
+from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Value, Workload, read_spec, suggest, value_text
 from knobscope.specs.reading.arguments import find_spec
 from knobscope.stages.measure import PowerCut
 from knobscope.stages.remeasure.cuts import count_losses, loses_more, open_cutter
-from knobscope.storage import write_json
 from knobscope.text.formats import format_count, plural
 
 __all__ = ["add_parser"]
@@ -63,6 +66,25 @@ class Tried:
         return "; ".join(parts) or f"kept all {rows} acknowledged rows in {cuts}"
 
 
+class SettingPart(Part):
+    """A setting, and what the power cuts did; the default configuration has no knob."""
+
+    knob: str | None
+    value: Value | None
+    is_risky: bool = Field(description="Whether the spec marks the value as a risk.")
+    cuts: list[PowerCut] = Field(description="`lost` is null where the DBMS did not come back.")
+    failure: str = Field(description="Why it could not be tried; empty where it was.")
+    loses: bool = Field(description="Whether a cut lost an acknowledged row, or the DBMS.")
+
+
+class DurabilityDocument(Part):
+    """What `knobscope durability` writes."""
+
+    dbms: str
+    cuts: int = Field(description="Power cuts of each setting.")
+    settings: list[SettingPart] = Field(description="The default configuration first.")
+
+
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     if os.geteuid() != 0:
@@ -79,10 +101,9 @@ def _run(args: argparse.Namespace) -> int:
             changes = {} if knob is None or value is None else {knob: value}
             tried = Tried(knob, value, is_risky, *cut(dbms, workload, default | changes, args.cuts))
             everything.append(tried)
-            print(tried.describe(everything[0]), flush=True)
-    if args.json is not None:
-        rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
-        write_json(args.json, {"dbms": dbms.name, "cuts": args.cuts, "settings": rows})
+            print(tried.describe(everything[0]), file=sys.stderr if args.json == "-" else sys.stdout, flush=True)
+    rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
+    write_document(args, {"dbms": dbms.name, "cuts": args.cuts, "settings": rows})
     return int(any(tried.is_wrong(everything[0]) or not tried.cuts for tried in everything))
 
 
@@ -119,5 +140,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--directory", type=Path, default=Path(), help="where the file system's image lies (default: here)"
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write every cut here")
+    add_json_argument(parser, DurabilityDocument, may_be_file=True)
     parser.set_defaults(run=_run)

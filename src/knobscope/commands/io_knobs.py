@@ -1,17 +1,43 @@
 """`knobscope io-knobs`: which knobs of a finished study are I/O-related, and whether the specs say the same."""
 
 import argparse
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs import load_study
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
-from knobscope.storage import write_json
+from knobscope.statistics.io_responses import Comparison
 from knobscope.study_data.opening import open_study
+from knobscope.tables.json_schema import RowSchema
+from knobscope.tables.selection import IoRelatedRow
 
 __all__ = ["add_parser"]
+
+
+class ComparisonPart(Part):
+    """The knobs that change the I/O, compared with those that the spec marks."""
+
+    knobs: int = Field(description="Knobs that were tested.")
+    precision: float | None
+    recall: float | None
+    found: list[str] = Field(description="Knobs that change the I/O.")
+    marked: list[str] = Field(description="Knobs whose mechanism in the spec is one of I/O.")
+    missed: list[str] = Field(description="Marked, and not found.")
+    unexpected: list[str] = Field(description="Found, and not marked.")
+
+
+class IoKnobsDocument(Part):
+    """What `knobscope io-knobs` writes."""
+
+    study: str
+    comparison: dict[str, ComparisonPart] = Field(description="By DBMS.")
+    tests: list[Annotated[dict[str, Any], RowSchema(IoRelatedRow)]] = Field(description="Rows of table `io_related`.")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -22,21 +48,31 @@ def _run(args: argparse.Namespace) -> int:
         compared = io_marks_comparison(connection)
     if rows.empty:
         raise UserError(f"{database} holds no screening runs with an I/O profile, so no knob could be tested")
-    for row in rows[rows["verdict"] == "related"].itertuples():
-        case = f"{row.dbms}/{row.device}/{row.workload}"
-        response = IO_RESPONSES.get(row.response, row.response)
-        print(f"{case}  {row.knob}: {response} ({100 * row.explained_share:.0f} % explained, q = {row.q_value:.2g})")
-    result: dict[str, Any] = {}
-    for dbms, marks in compared.items():
-        figures = {"precision": marks.precision, "recall": marks.recall}
-        shown = ", ".join(f"{name} {'-' if x is None else format(x, '.3f')}" for name, x in figures.items())
-        print(f"{dbms}: {marks.knobs} knobs tested, {len(marks.found)} related, {len(marks.marked)} marked: {shown}")
-        lists = {"found": marks.found, "marked": marks.marked, "missed": marks.missed, "unexpected": marks.unexpected}
-        result[dbms] = {"knobs": marks.knobs, **figures, **lists}
-    if args.json is not None:
-        tests = rows.astype(object).where(rows.notna(), None).to_dict("records")
-        write_json(args.json, {"study": study.name, "comparison": result, "tests": tests})
+    tests = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    comparison = {dbms: _figures(marks) for dbms, marks in compared.items()}
+    if not write_document(args, {"study": study.name, "comparison": comparison, "tests": tests}):
+        related = [_describe_test(row) for row in tests if row["verdict"] == "related"]
+        print("\n".join([*related, *(_describe_marks(dbms, marks) for dbms, marks in compared.items())]))
     return 0
+
+
+def _figures(marks: Comparison) -> dict[str, Any]:
+    names = ("knobs", "precision", "recall", "found", "marked", "missed", "unexpected")
+    return {name: getattr(marks, name) for name in names}
+
+
+def _describe_test(row: dict[Hashable, Any]) -> str:
+    case = f"{row['dbms']}/{row['device']}/{row['workload']}"
+    response = IO_RESPONSES.get(row["response"], row["response"])
+    return (
+        f"{case}  {row['knob']}: {response} ({100 * row['explained_share']:.0f} % explained, q = {row['q_value']:.2g})"
+    )
+
+
+def _describe_marks(dbms: str, marks: Comparison) -> str:
+    figures = {"precision": marks.precision, "recall": marks.recall}
+    shown = ", ".join(f"{name} {'-' if x is None else format(x, '.3f')}" for name, x in figures.items())
+    return f"{dbms}: {marks.knobs} knobs tested, {len(marks.found)} related, {len(marks.marked)} marked: {shown}"
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -51,5 +87,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--database", type=Path, metavar="FILE", help="the study's DuckDB file (default: results/STUDY/study.duckdb)"
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write all tests and the comparison here")
+    add_json_argument(parser, IoKnobsDocument, may_be_file=True)
     parser.set_defaults(run=_run)

@@ -4,7 +4,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Literal
 
+from pydantic import Field
+
+from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs.reading.source import read_text
 from knobscope.stages.detect import WatchedProfile, has_other_unit, judge_profile
@@ -13,6 +17,20 @@ from knobscope.tables import DeviceProfile, check_document, read_document
 __all__ = ["add_parser"]
 
 _EXPECTED = "a profile that `knobscope watch --json` wrote"
+
+
+class Judgement(Part):
+    """The answer of one rule."""
+
+    rule: str
+    verdict: Literal["mismatch", "none", "insufficient"]
+    sentence: str
+
+
+class JudgeDocument(Part):
+    """What `knobscope judge` writes."""
+
+    findings: list[Judgement] = Field(description="One for each rule that needs no study.")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -26,10 +44,9 @@ def _run(args: argparse.Namespace) -> int:
         findings = judge_profile(profile, device)
     except UserError as error:
         raise UserError(f"{args.watched}: {error}") from error
-    if args.json:
-        answers = [{key: row[key] for key in ("rule", "verdict", "sentence")} for row in findings]
-        print(json.dumps({"findings": answers}, indent=2))
-    for row in [] if args.json else findings:
+    answers = [{key: row[key] for key in ("rule", "verdict", "sentence")} for row in findings]
+    is_printed = write_document(args, {"findings": answers})
+    for row in [] if is_printed else findings:
         print(f"{row['rule']}: {row['verdict']}: {row['sentence']}")
     if has_other_unit(profile, device):
         unit = device["write_unit_bytes"]
@@ -56,7 +73,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         required=True,
         help="profile of the device (JSON), as `knobscope characterise` writes it",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print a document instead of lines (docs/reference/schemas)"
-    )
+    add_json_argument(parser, JudgeDocument)
     parser.set_defaults(run=_run)

@@ -1,11 +1,13 @@
 """Settings with which a file system is mounted: changed for a run and put back after it."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.devices.mounts import find_mount
+from knobscope.devices.mounts import Mount, find_mount
+from knobscope.devices.own_directory import released
 from knobscope.devices.privileged import run_as_root
 from knobscope.devices.queue import SettingRefusedError
 from knobscope.errors import UserError
@@ -20,6 +22,9 @@ _WRITTEN_ATIMES = {
     "strictatime": "atime,norelatime,strictatime",
 }
 _EXT4_COMMIT_S = 5
+_PATIENCE_S, _STEP_S = 60.0, 0.02
+#: Of a mount, not of its file system: what is mounted anew has them again.
+_FLAGS = ("nosuid", "nodev", "noexec", "ro")
 
 
 @dataclass(frozen=True)
@@ -28,12 +33,18 @@ class _Setting:
 
     option: Callable[[object], str]
     read: Callable[[frozenset[str]], object]
+    needs_new_mount: bool = False  # whether the kernel changes it only when nothing is mounted
 
 
 def _read_commit(options: frozenset[str]) -> int:
     """Return the seconds between commits of the journal; ext4 does not show its default."""
     shown = [option.removeprefix("commit=") for option in options if option.startswith("commit=")]
     return int(shown[0]) if shown else _EXT4_COMMIT_S
+
+
+def _read_data(options: frozenset[str]) -> str:
+    """Return what the journal does with data; ext4 may leave out its default."""
+    return next((option.removeprefix("data=") for option in options if option.startswith("data=")), "ordered")
 
 
 _SETTINGS = {
@@ -43,6 +54,7 @@ _SETTINGS = {
         lambda value: _WRITTEN_ATIMES[str(value)],
         lambda options: next((option for option in _ATIMES if option in options), "strictatime"),
     ),
+    "data": _Setting(lambda value: f"data={value}", _read_data, needs_new_mount=True),
 }
 
 
@@ -50,8 +62,9 @@ _SETTINGS = {
 def changed_mounts(directories: Sequence[Path], settings: Mapping[str, object]) -> Iterator[dict[str, object]]:
     """Mount the file systems of directories anew with settings, and yield what the kernel then says of the first.
 
-    They are put back at the end. Nothing has to be closed for it: a file system is changed while it is mounted. Raises
-    SettingRefusedError for a setting that a file system does not take.
+    They are put back at the end. A file system is changed while it is mounted, and nothing has to be closed for it;
+    `data` alone needs it unmounted and mounted again, so that no file in it may be open. Raises SettingRefusedError for
+    a setting that a file system does not take.
     """
     points = [find_mount(directory).point for directory in directories]
     before = [{setting: _read(point, setting) for setting in settings} for point in points]
@@ -72,10 +85,42 @@ def _write(point: Path, settings: Mapping[str, object]) -> None:
     if not settings:
         return
     options = ",".join(_SETTINGS[name].option(value) for name, value in settings.items())
+    changed = [name for name, value in settings.items() if _read(point, name) != value]
     try:
-        run_as_root("mount", ["-o", f"remount,{options}", str(point)])
+        if any(_SETTINGS[name].needs_new_mount for name in changed):
+            _mount_anew(point, options)
+        else:
+            run_as_root("mount", ["-o", f"remount,{options}", str(point)])
     except UserError as error:
         raise SettingRefusedError(f"the file system of {point} is not mounted with {options}: {error}") from error
     for name, value in settings.items():
         if (actual := _read(point, name)) != value:
             raise SettingRefusedError(f"{name} of {point} is {actual} after it was mounted with {options}")
+
+
+def _mount_anew(point: Path, options: str) -> None:
+    """Unmount a file system and mount it with options; where that fails, it is mounted as it was."""
+    mount = find_mount(point)
+    flags = ",".join(flag for flag in _FLAGS if flag in mount.options) or "defaults"
+    with released(point):
+        run_as_root("umount", [str(point)])
+        try:
+            _await_end(mount)
+            run_as_root("mount", ["-o", f"{flags},{options}", mount.source, str(point)])
+        except UserError:
+            run_as_root("mount", ["-o", flags, mount.source, str(point)])
+            raise
+
+
+def _await_end(mount: Mount) -> None:
+    """Wait until the kernel has let go of a file system that was unmounted.
+
+    A private mount namespace, such as that of a server that is just ending, may have a copy of the mount, and the file
+    system would keep its options as long. UserError: that takes too long.
+    """
+    in_kernel = Path("/sys/fs", mount.filesystem, Path(mount.source).resolve().name)
+    deadline = time.monotonic() + _PATIENCE_S
+    while in_kernel.exists():
+        if time.monotonic() > deadline:
+            raise UserError(f"{mount.source} is still mounted in another mount namespace after {_PATIENCE_S:g} s")
+        time.sleep(_STEP_S)

@@ -3,14 +3,17 @@
 import fcntl
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["hold_directory", "make_directory"]
+__all__ = ["hold_directory", "make_directory", "released"]
 
 _MODE = 0o711  # as root, servers run as another user and must get through
+#: Descriptor -> directory that it holds, or held until it was closed.
+_HELD: dict[int, Path] = {}
 
 
 def hold_directory(device: str, directory: Path, *, exclusive: bool) -> int:
@@ -27,8 +30,38 @@ def hold_directory(device: str, directory: Path, *, exclusive: bool) -> int:
             continue  # another process of ours found it empty and removed it
         fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         if directory.is_dir() and os.path.samestat(os.fstat(descriptor), directory.lstat()):
+            _HELD[descriptor] = directory.resolve()
             return descriptor
         os.close(descriptor)
+
+
+@contextmanager
+def released(point: Path) -> Iterator[None]:
+    """Let go of the directories below a mount point that this process holds, and hold them again at the end.
+
+    Their descriptors stay the same numbers, for those who close them.
+    """
+    below = {number: path for number, path in _HELD.items() if path.is_relative_to(point) and _is_open(number, path)}
+    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for number in below:
+        os.dup2(nothing, number, inheritable=False)
+    os.close(nothing)
+    try:
+        yield
+    finally:
+        for number, path in below.items():
+            again = hold_directory(path.name, path, exclusive=False)
+            os.dup2(again, number, inheritable=False)
+            os.close(again)
+            _HELD[number] = path
+
+
+def _is_open(descriptor: int, path: Path) -> bool:
+    """Whether a descriptor is still that of the directory; who held it closes it without a word."""
+    try:
+        return path.is_dir() and os.path.samestat(os.fstat(descriptor), path.lstat())
+    except OSError:
+        return False
 
 
 def make_directory(device: str, directory: Path) -> None:

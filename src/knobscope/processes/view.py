@@ -45,27 +45,29 @@ def open_view(account: pwd.struct_passwd | None, wanted: Iterable[Path], covers:
     if not closed:
         return
     try:
-        keep_mounts_private()
+        # Nobody but root may take a mount out of a namespace.
+        keep_mounts_private(None if account is None else [path.resolve() for path in wanted])
     except OSError as error:
         barrier = next(iter(closed))
         name = "the user" if account is None else f"user {account.pw_name}"
         message = f"{name} may not pass {barrier} and {error.strerror}"
         raise OSError(error.errno, f"{message}; chmod o+x {barrier}, or work in another directory") from error
-    if account is not None:  # nobody but root may take a mount out of a namespace
-        leave_devices([path.resolve() for path in wanted])
     for barrier, paths in closed.items():
         cover(barrier, covers.get(barrier), paths)
 
 
-def keep_mounts_private() -> None:
+def keep_mounts_private(wanted: Sequence[Path] | None) -> None:
     """Let what this process mounts be seen by itself and its children alone, and go with them, also after kill -9.
 
-    Raises OSError where no mount namespace can be made.
+    Emulated devices without any of the wanted paths are not mounted in here: a copy of their mounts would keep them in
+    use. None: all stay. Raises OSError where no mount namespace can be made.
     """
     if _libc.unshare(_CLONE_NEWNS) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"no mount namespace can be made ({os.strerror(number)})")
     mount("none", "/", "", _MS_REC | _MS_SLAVE)
+    if wanted is not None:
+        leave_devices(wanted)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """`knobscope validate` and `knobscope schema`: checks specs, and writes what is generated from their models."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import Field
+
+from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.documents.reference import write_reference
@@ -13,12 +15,43 @@ from knobscope.specs.documents.rule_page import render_rules, write_rules
 from knobscope.specs.documents.schema import write_schemas
 from knobscope.specs.library import find_specs, load_study, validate_files
 from knobscope.specs.models.device import Device
-from knobscope.specs.models.rule import SHIPPED_RULES, read_rule, shipped_rules
+from knobscope.specs.models.rule import SHIPPED_RULES, Rule, RuleSpec, read_rule, shipped_rules
 from knobscope.specs.reading.arguments import find_study
 from knobscope.specs.reading.source import SpecErrors, SpecProblem
 from knobscope.specs.shelf import read_spec
 
 __all__ = ["add_parser"]
+
+
+class Problem(Part):
+    """One thing that is wrong in a spec."""
+
+    file: str
+    line: int = Field(description="From 1 on.")
+    key: str = Field(description="Its keys, joined by dots; empty for the whole file.")
+    found: str
+    expected: str
+
+
+class ValidateDocument(Part):
+    """What `knobscope validate` writes; with problems its exit code is 2."""
+
+    files: list[str] = Field(description="The specs that were checked.")
+    problems: list[Problem] = Field(description="All of them, by file and line; empty where nothing is wrong.")
+    notes: list[str] = Field(description="What modelled devices cannot reach on this machine.")
+
+
+class DescribedRule(RuleSpec):
+    """A mismatch rule: what its `rule.yaml` says, and the comment at the head of its query."""
+
+    claim: str = Field(description="What a mismatch of this rule is.")
+    header: dict[str, str] = Field(description="Heading of the comment -> paragraph, such as `Cannot see`.")
+
+
+class RulesDocument(Part):
+    """What `knobscope rules` writes."""
+
+    rules: list[DescribedRule]
 
 
 def _validate(args: argparse.Namespace) -> int:
@@ -30,7 +63,7 @@ def _validate(args: argparse.Namespace) -> int:
     if not files:
         raise UserError(f"no spec in {', '.join(map(str, wanted))}; expected files NAME.yaml")
     if args.json:
-        return _print_validation(files, args.root, runnable=args.runnable)
+        return _print_validation(args, files)
     validate_files(files, args.root, runnable=args.runnable)
     for note in _notes_on(files):
         print(f"note: {note}", file=sys.stderr)
@@ -44,18 +77,18 @@ def _notes_on(files: Iterable[Path]) -> list[str]:
     return [text for device in devices for text in describe_limits(device)]
 
 
-def _print_validation(files: list[Path], root: Path, *, runnable: bool) -> int:
+def _print_validation(args: argparse.Namespace, files: list[Path]) -> int:
     """Print files, problems and notes as JSON; returns the exit code."""
     problems: list[SpecProblem] = []
     try:
-        validate_files(files, root, runnable=runnable)
+        validate_files(files, args.root, runnable=args.runnable)
     except SpecErrors as error:
         problems = error.problems
     shown = [
         {key: getattr(problem, key) for key in ("file", "line", "key", "found", "expected")} for problem in problems
     ]
-    document = {"files": list(map(str, files)), "problems": shown, "notes": [] if problems else _notes_on(files)}
-    print(json.dumps(document, indent=2))
+    notes = [] if problems else _notes_on(files)
+    write_document(args, {"files": list(map(str, files)), "problems": shown, "notes": notes})
     return 2 if problems else 0
 
 
@@ -72,8 +105,16 @@ def _rules(args: argparse.Namespace) -> int:
         rules = [read_rule(SHIPPED_RULES / name) for name in shipped_rules()]
     else:
         rules = list(load_study(find_study(args.study), args.root, runnable=False).rules.values())
-    print(render_rules(rules))
+    described = [
+        {**rule.about.model_dump(mode="json"), "claim": rule.header[""], "header": _headings(rule)} for rule in rules
+    ]
+    if not write_document(args, {"rules": described}):
+        print(render_rules(rules))
     return 0
+
+
+def _headings(rule: Rule) -> dict[str, str]:
+    return {heading: text for heading, text in rule.header.items() if heading}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -91,9 +132,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="store_true",
         help="also check that programs are installed and device directories can be written here",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print a document instead of lines (docs/reference/schemas)"
-    )
+    add_json_argument(parser, ValidateDocument)
     parser.set_defaults(run=_validate)
 
     parser = subparsers.add_parser(
@@ -114,4 +153,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("study", nargs="?", metavar="STUDY", help="study YAML, or its name in specs/studies")
     parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
+    add_json_argument(parser, RulesDocument)
     parser.set_defaults(run=_rules)

@@ -17,7 +17,6 @@ from knobscope.tables.remeasuring import REMEASURING_TABLES, SensitivityRow, Wha
 from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
 from knobscope.tables.tuning import TrialRow
 from knobscope.tables.writing import (
-    finite,
     insert_rows,
     read_table,
     require_readable,
@@ -59,7 +58,6 @@ __all__ = [
     "describe_refusal",
     "empty_row",
     "fetch_limited",
-    "finite",
     "insert_rows",
     "lock",
     "open_files",

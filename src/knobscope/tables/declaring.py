@@ -22,6 +22,7 @@ __all__ = [
     "Unsigned",
     "columns_of",
     "empty_row",
+    "notes_of",
     "select_columns",
 ]
 
@@ -105,14 +106,14 @@ def select_columns(row: type[Row], names: Iterable[str], values: Mapping[str, ob
 
 
 def _column(name: str, hint: Any) -> Column:
-    kinds = [note.name for note in _notes(hint) if isinstance(note, SqlType)]
-    meanings = [note for note in _notes(hint) if isinstance(note, str)]
+    kinds = [note.name for note in notes_of(hint) if isinstance(note, SqlType)]
+    meanings = [note for note in notes_of(hint) if isinstance(note, str)]
     if len(kinds) != 1 or len(meanings) != 1:
         raise TypeError(f"column {name}: expected one type and one meaning, found {kinds} and {meanings}")
     return Column(name, kinds[0], meanings[0])
 
 
-def _notes(hint: Any) -> list[object]:
+def notes_of(hint: Any) -> list[object]:
     """Return what annotations of a type and of the types in it say."""
-    inner = [note for part in get_args(hint) for note in _notes(part)]
+    inner = [note for part in get_args(hint) for note in notes_of(part)]
     return [*getattr(hint, "__metadata__", ()), *inner]

@@ -1,6 +1,5 @@
 """Reads and writes tables: parquet files, by DuckDB (no second parquet library)."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["finite", "insert_rows", "read_table", "require_readable", "write_files", "write_table", "write_tables"]
+__all__ = ["insert_rows", "read_table", "require_readable", "write_files", "write_table", "write_tables"]
 
 _SELECT = "SELECT * FROM read_parquet(?, union_by_name = true)"
 
@@ -113,12 +112,3 @@ def require_readable(paths: Sequence[Path]) -> None:
                 connection.execute("SELECT max(hash(COLUMNS(*))) FROM read_parquet(?)", [[str(path)]]).fetchall()
             except duckdb.Error as error:
                 raise DamagedFileError(path, str(error).splitlines()[0]) from error
-
-
-def finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot hold (infinite, not a number) by None, at any depth."""
-    if isinstance(value, dict):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import get_args
 
 from knobscope.devices import BlockDevice, find_block_device
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
-from knobscope.storage import write_json
 from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
@@ -25,6 +25,14 @@ from knobscope.watch.text import format_profile
 __all__ = ["add_parser"]
 
 _GATE = Path(__file__).with_name("gate.py")
+
+
+class WatchDocument(Profile):
+    """What `knobscope watch` writes: the profile of a command, with the columns of docs/reference/tables.md."""
+
+    command: list[str]
+    device: str  # MAJ:MIN
+    name: str
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -54,8 +62,7 @@ def _run(args: argparse.Namespace) -> int:
     where = {"device": f"{block.major}:{block.minor}", "name": block.name, "unit": args.unit}
     head = f"\n{conclude(profile)}\n\n{' '.join(command)}\non {block.name}"
     print(f"{head}, {format_profile(profile)}", end="", file=sys.stderr)
-    if args.json:
-        write_json(args.json, {"command": command, **where, **profile})
+    write_document(args, {"command": command, **where, **profile})
     return code
 
 
@@ -141,7 +148,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--device", metavar="DEV", help="a path on it, its node or name, or MAJ:MIN (default: that of this directory)"
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="also write the profile as JSON")
+    add_json_argument(parser, WatchDocument, may_be_file=True)
     parser.add_argument(
         "--unit",
         type=int,

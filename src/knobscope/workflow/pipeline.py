@@ -25,6 +25,7 @@ from knobscope.workflow.checkpoints import find_output, read_output
 from knobscope.workflow.fitting import describe_fitting
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 from knobscope.workflow.retry import forget_failed_runs
+from knobscope.workflow.windows import describe_windows
 
 __all__ = ["Pipeline"]
 
@@ -104,9 +105,10 @@ class Pipeline:
             sys.exit(2)
 
     def describe(self) -> str:
-        """Return what the study will measure at most, its budget, what its sweep leaves out, and priors that fit."""
+        """Return what the study will measure at most and leave out, what windows will hold, and which priors fit."""
         models = Path(self.study_file).absolute().parents[2] / "models"
-        return "\n".join([describe_study(self.specs), *describe_fitting(self.specs, models)])
+        windows = describe_windows(self.specs, Path("results"))
+        return "\n".join([describe_study(self.specs), *windows, *describe_fitting(self.specs, models)])
 
     @property
     def results(self) -> str:

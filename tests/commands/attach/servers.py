@@ -1,7 +1,6 @@
 """Servers as a person starts them by hand: as an ordinary user, on a device of their own, in a cgroup or none."""
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_documents import read_document
 from loop_devices import Loop
 from waiting import wait_until
 
@@ -261,7 +261,7 @@ def diagnose(server: Started, device: Loop, tmp_path: Path, *options: str) -> tu
             server.load()
             os.sync()
         text = attached.finish()
-    return json.loads(out.read_text()), text, added
+    return read_document("attach", out.read_text()), text, added
 
 
 class Added:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from browser import CHROMIUM, look_at
+from json_documents import read_document
 from simulated_pairs import TRUTH, Truth
 
 from knobscope.cli import main
@@ -86,7 +87,7 @@ def test_studies_are_found_by_folder_file_name_and_spec(
 
 def test_json_holds_all_numbers(two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *map(str, two), "--json", "-"]) == 0
-    document = json.loads(capsys.readouterr().out)
+    document = read_document("compare", capsys.readouterr().out)
     assert document["limits"] == {"fdr": 0.05, "min_effect": 0.05}
     (case,) = document["cases"]
     assert case["pair"] == {"a": "simdb/nvme/ycsb-a", "b": "simdb/nvme/ycsb-a"}

@@ -1,11 +1,11 @@
 """What the machine can run is tried; what it lacks is said with the way to get it."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 from emulated import require_loops
+from json_documents import read_document
 
 from knobscope.cli import main
 
@@ -28,7 +28,7 @@ writing:
 
 def test_what_is_there_has_a_line_each_and_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--root", str(ROOT), "--json"]) == 0
-    findings = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    findings = {row["name"]: row for row in read_document("doctor", capsys.readouterr().out)}
     assert {path.stem for path in (ROOT / "specs/dbms").glob("*.yaml")} <= set(findings)
     assert {path.stem for path in (ROOT / "specs/generators").glob("*.yaml")} <= set(findings)
     assert findings["tpcds"]["usable"] or findings["tpcds"]["text"] == "no tpcds/bin/python; setup/fleet.sh tpcds"
@@ -44,7 +44,7 @@ def test_what_is_missing_says_how_to_get_it_and_decides_on_the_exit_code(
     (tmp_path / "specs/dbms/nowhere.yaml").write_text(SPEC)
     (tmp_path / "specs/dbms/wrong.yaml").write_text("name: wrong\n")
     assert main(["doctor", "--root", str(tmp_path), "--json"]) == 1
-    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out) if row["group"] == "DBMS"}
+    rows = {row["name"]: row for row in read_document("doctor", capsys.readouterr().out) if row["group"] == "DBMS"}
     assert (rows["nowhere"]["usable"], rows["nowhere"]["required"]) == (False, False)
     assert rows["nowhere"]["text"] == "no surely-not-here; setup/fleet.sh nowhere"
     assert "knobscope validate" in rows["wrong"]["text"]

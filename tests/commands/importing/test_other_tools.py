@@ -17,7 +17,9 @@ import pytest
 
 from knobscope.cli import main
 
-#: What pgbench 15.18 and sysbench 1.0.20 printed.
+#: What pgbench 15.18 and sysbench 1.0.20 printed; files of BenchBase and HammerDB are written in their form, which is
+#: that of ResultWriter.java in cmu-db/benchbase (commit d2ff90f), and of modules/jobs-1.0.tm and src/generic/genvu.tcl
+#: in TPC-Council/HammerDB (commit 5725747).
 REPORTS = Path(__file__).with_name("reports")
 
 Rows = list[dict[str, str]]
@@ -234,3 +236,135 @@ def write_mlos(path: Path) -> list[tuple[Any, ...]]:
             tps = "failed" if number == 3 else str(100.5 * number)
             expected += [(str(values["cache"]), values["mode"], tps)] if number < 5 else []
     return expected
+
+
+def test_benchbase_summaries_and_the_parameters_next_to_them(read: Read, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {Path(row["run"]).name[:24]: row for row in read("benchbase", REPORTS / "benchbase")}
+    columns = ("synchronous_commit", "shared_buffers", "terminals", "throughput", "goodput", "latency_p95_us")
+    assert {name[-8:]: tuple(row[column] for column in columns) for name, row in rows.items()} == {
+        "10-00-00": ("on", "128MB", "4", "307.01603", "305.5826", "41522.0"),
+        "10-02-00": ("off", "1GB", "4", "488.4983", "486.1817", "28033.0"),
+        "10-04-00": ("on", "128MB", "4", "failed", "", ""),
+        "10-06-00": ("local", "", "", "305.29999999999995", "", ""),  # the series alone, whose folder names the setting
+    }
+    assert capsys.readouterr().out.endswith("--response throughput --factors synchronous_commit,shared_buffers\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("a.summary.json", "{", "expected JSON that BenchBase wrote"),
+        ("a.summary.json", "[1]", "found no keys with values"),
+        ("a.summary.json", "[" * 100_000, "expected JSON that BenchBase wrote"),
+        ("a.summary.json", '{"a": 1}', "found no 'Throughput (requests/second)'"),
+        ("a.results.csv", "a,b\n1,2\n", "found no column 'Throughput (requests/second)'"),
+        ("a.results.csv", "Throughput (requests/second)\nmany\n", "a.results.csv:2: could not convert"),
+        ("a.txt", "", "found no result of BenchBase"),
+    ],
+)
+def test_other_files_are_no_results_of_benchbase(
+    name: str, text: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert sentence in refusal(capsys, "benchbase", tmp_path / name)
+
+
+def test_hammerdb_logs_have_a_run_for_each_rampup(read: Read) -> None:
+    rows = read("hammerdb", REPORTS / "hammerdb")
+    assert sorted(
+        tuple(row[name] for name in ("synchronous_commit", "virtual_users", "nopm", "tpm")) for row in rows
+    ) == [
+        ("off", "2", "26207.0", "60511.0"),
+        ("off", "4", "41903.0", "96544.0"),
+        ("on", "", "failed", ""),
+        ("on", "2", "13102.0", "30240.0"),
+    ]
+
+
+#: Tables of HammerDB's job database that are read, as modules/jobs-1.0.tm makes them.
+JOB_TABLES = """
+CREATE TABLE JOBMAIN(jobid TEXT primary key, db TEXT, bm TEXT, jobdict TEXT, timestamp DATETIME NOT NULL DEFAULT
+    (datetime(CURRENT_TIMESTAMP, 'localtime')), profile_id INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE JOBTIMING(jobid TEXT, vu INTEGER, procname TEXT, calls INTEGER, min_ms REAL, avg_ms REAL, max_ms REAL,
+    total_ms REAL, p99_ms REAL, p95_ms REAL, p75_ms REAL, p50_ms REAL, p25_ms REAL, sd REAL, ratio_pct REAL,
+    summary INTEGER, elapsed_ms REAL, FOREIGN KEY(jobid) REFERENCES JOBMAIN(jobid));
+CREATE TABLE JOBOUTPUT(jobid TEXT, vu INTEGER, output TEXT);
+CREATE INDEX JOBMAIN_IDX ON JOBMAIN(jobid);
+"""
+SETTINGS = (
+    "connection {{pg_host localhost pg_port 5432}} tpcc {{schema {{pg_count_ware {ware} pg_superuserpass s3cret "
+    'pg_tspace {{a name}} pg_defaultdbase {{}}}} driver {{pg_driver timed pg_rampup 2 pg_user "tp cc"}}}}'
+)
+
+
+def write_jobs(path: Path, jobs: dict[str, tuple[str, str, list[str]]], timings: str = "") -> Path:
+    """Write a job database: job -> benchmark, settings, and what its virtual user 1 printed."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(JOB_TABLES)
+        for job, (benchmark, settings, lines) in jobs.items():
+            connection.execute("INSERT INTO JOBMAIN(jobid, db, bm, jobdict) VALUES (?, 'PostgreSQL', ?, ?)",
+                               (job, benchmark, settings))  # fmt: skip
+            connection.executemany("INSERT INTO JOBOUTPUT VALUES (?, 1, ?)", [(job, line) for line in lines])
+        connection.executescript(timings)
+        connection.commit()
+    return path
+
+
+RUN = ["Beginning rampup time of 2 minutes", "4 Active Virtual Users configured"]
+RESULT = "TEST RESULT : System achieved {} NOPM from {} PostgreSQL TPM"
+OTHER_RESULT = "TEST RESULT : System achieved 60511 PostgreSQL TPM at 26207 NOPM"
+QUERIES = ["query 14 completed in 2.1 seconds", "Completed 1 query set(s) in 30 seconds",
+           "Geometric mean of query times returning rows (22) is 1.25000"]  # fmt: skip
+
+
+def test_hammerdb_jobs_that_measured(read: Read, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = {
+        "A0": ("TPC-C", SETTINGS.format(ware=10), ["CREATING TPCC SCHEMA"]),
+        "A1": ("TPC-C", SETTINGS.format(ware=10), [*RUN, RESULT.format(13102, 30240)]),
+        "A2": (
+            "TPC-C",
+            SETTINGS.format(ware=100),
+            [*RUN, OTHER_RESULT],
+        ),
+        "A3": ("TPC-C", SETTINGS.format(ware=100), RUN),
+        "B1": ("TPC-H", "tpch {pg_scale_fact 1}", QUERIES),
+    }
+    timings = """INSERT INTO JOBTIMING VALUES ('A1', 4, 'NEWORD', 100, 1, 5.5, 90, 550, 30, 20.5, 8, 4, 2, 3, 50, 1, 9);
+        INSERT INTO JOBTIMING VALUES ('A1', 2, 'NEWORD', 25, 1, 5, 90, 99, 30, 20, 8, 4, 2, 3, 50, 0, 9);"""
+    database = write_jobs(tmp_path / "hammer.DB", jobs, timings)
+    rows = read("hammerdb", database, "--study", "TPC-C")
+    columns = ("run", "pg_count_ware", "virtual_users", "nopm", "tpm", "neword_p95_ms")
+    assert [tuple(row[name] for name in columns) for row in rows] == [
+        ("A1", "10", "4", "13102.0", "30240.0", "20.5"),
+        ("A2", "100", "4", "26207.0", "60511.0", ""),
+        ("A3", "100", "4", "failed", "", ""),
+    ]
+    assert rows[0]["pg_tspace"] == "a name"
+    assert not {
+        name for name in rows[0] if "pass" in name or "user" in name.removeprefix("virtual_user") or "host" in name
+    }
+    assert capsys.readouterr().err.startswith("nopm: higher is better\n")
+
+
+def test_hammerdb_query_times_are_minimised(read: Read, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = {f"B{scale}": ("TPC-H", f"tpch {{pg_scale_fact {scale}}}", QUERIES) for scale in (1, 10)}
+    rows = read("hammerdb", write_jobs(tmp_path / "hammer.DB", jobs))
+    assert [(row["pg_scale_fact"], row["geomean_s"]) for row in rows] == [("1", "1.25"), ("10", "1.25")]
+    assert "geomean_s: lower is better" in capsys.readouterr().err
+
+
+def test_other_files_are_none_of_hammerdb(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    both = {"A": ("TPC-C", SETTINGS.format(ware=1), RUN), "B": ("TPC-H", "tpch {pg_scale_fact 1}", QUERIES)}
+    database = write_jobs(tmp_path / "hammer.DB", both)
+    assert "expected one of TPC-C, TPC-H" in refusal(capsys, "hammerdb", database)
+    broken = write_jobs(tmp_path / "broken.DB", {"A": ("TPC-C", "tpcc {a {b", RUN)})
+    assert "broken.DB: job A: found no closing brace in '{a {b'" in refusal(capsys, "hammerdb", broken)
+    odd = write_jobs(tmp_path / "odd.DB", {"A": ("TPC-C", "tpcc", RUN)})
+    assert "odd.DB: job A: found 1 words in 'tpcc'" in refusal(capsys, "hammerdb", odd)
+    with closing(sqlite3.connect(tmp_path / "view.DB")) as connection:
+        connection.executescript(JOB_TABLES.replace("CREATE TABLE JOBOUTPUT(jobid TEXT, vu INTEGER, output TEXT)",
+                                                    "CREATE VIEW JOBOUTPUT AS SELECT 1"))  # fmt: skip
+    assert "found the view 'JOBOUTPUT'" in refusal(capsys, "hammerdb", tmp_path / "view.DB")
+    (tmp_path / "hammerdb.log").write_text("Hammerdb Log @ today\n")
+    assert "found no report of HammerDB" in refusal(capsys, "hammerdb", tmp_path / "hammerdb.log")
+    assert "found a database next to logs" in refusal(capsys, "hammerdb", tmp_path)

@@ -1,5 +1,7 @@
 """`knobscope introspect` on real servers: complete, valid as a spec, in agreement with the curated part."""
 
+import contextlib
+import io
 import json
 import os
 import platform
@@ -7,6 +9,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
+from json_documents import read_document
 
 from knobscope.cli import main
 from knobscope.commands.introspect import ask_catalogue
@@ -33,7 +37,10 @@ def spec_of(name: str) -> Dbms:
 def introspect(name: str, folder: Path) -> Dbms:
     """Introspect, replace the knobs of a copy of the spec by the list, and read that back whole."""
     out = folder / "knobs.yaml"
-    assert main(["introspect", name, "--out", str(out), "--root", str(ROOT)]) == 0
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["introspect", name, "--out", str(out), "--json", "--root", str(ROOT)]) == 0
+    document = read_document("introspect", printed.getvalue())
+    assert document["knobs"].keys() == yaml.safe_load(out.read_text())["knobs"].keys()
     for base in ("postgresql", "redis"):
         shutil.copy(ROOT / f"specs/dbms/{base}.yaml", folder)
     text = (ROOT / f"specs/dbms/{name}.yaml").read_text()

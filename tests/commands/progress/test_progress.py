@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import studies
+from json_documents import read_document
 
 from knobscope.cli import main
 from knobscope.specs import Case, StudySpecs, Value, load_study
@@ -110,6 +111,11 @@ def test_from_nothing_to_the_report(specs: StudySpecs, capsys: pytest.CaptureFix
     assert "last heard of: measure-sweep-0-0 of sqlite/local-disk/ycsb-a, " in out
     assert f"takes about {(2 * size - 2) * 2.1:.0f} s more" in out  # .1 and .5 s, and 1.5 around them
     assert "1 run failed; why is in the logs below results/small/logs" in out
+    assert main(["progress", "small", "--json"]) == 0
+    document = read_document("progress", capsys.readouterr().out)
+    counts = [document["cases"][0][key] for key in ("planned", "done", "failed", "running")]
+    assert counts == [2 * size, 2, 1, "sweep-0-0"]
+    assert (document["job"], document["report"]) == (f"measure-sweep-0-0 of {CASE}", None)
     for block in ("sweep-0-0", "sweep-0-1"):
         write_runs(block, [OK] * size, size)
         write_table(Path(f"results/small/{CASE}/runs/{block}/runs.parquet"), "runs", [])

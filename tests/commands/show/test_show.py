@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_documents import read_document
 
 from knobscope.cli import main
 from knobscope.commands.show.page import draw_sparkline
@@ -117,6 +118,17 @@ def test_a_page_is_safe_html(results: Path) -> None:
     text = page.read_text()
     assert "no &lt;answer&gt;" in text
     assert "<answer>" not in text
+
+
+def test_a_run_as_a_document(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "cc33", "--json"]) == 0
+    document = read_document("show", capsys.readouterr().out)
+    assert document["run"]["reason"] == "no <answer>"
+    assert document["configuration"] == {"synchronous": "full", "cache_size": -500}
+    assert document["default"] == DEFAULT
+    assert [(row["run_id"], row["status"]) for row in document["block"]] == [
+        ("aa11", "ok"), ("ab22", "ok"), ("cc33", "failed_start")
+    ]  # fmt: skip
 
 
 def test_a_sparkline_starts_at_zero() -> None:

@@ -1,12 +1,12 @@
 """Traces as files, and what `knobscope trace` says about them."""
 
 import csv
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from json_documents import read_document
 
 from knobscope.cli import main
 
@@ -20,7 +20,7 @@ def describe(tmp_path: Path) -> Describe:
     def run(trace: Path, *options: str | int) -> dict[str, Any]:
         out = tmp_path / "profile.json"
         assert main(["trace", str(trace), "--json", str(out), *(str(option) for option in options)]) == 0
-        profile: dict[str, Any] = json.loads(out.read_text())
+        profile: dict[str, Any] = read_document("trace", out.read_text())
         return profile
 
     return run

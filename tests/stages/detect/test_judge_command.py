@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from json_documents import read_document
 
 from knobscope.cli import main
-from knobscope.commands.table.documents import DOCUMENTS
 from knobscope.errors import UserError
 from knobscope.stages.detect import WatchedProfile, judge_profile
 from knobscope.storage import write_sealed
@@ -95,8 +95,7 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
         "default_profile: mismatch: With the default configuration, fio on ssd keeps"
     )
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json"), "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    DOCUMENTS["judge"].model_validate(document)
+    document = read_document("judge", capsys.readouterr().out)
     assert [row["verdict"] for row in document["findings"] if row["rule"] == "default_profile"] == ["mismatch"]
     (tmp_path / "watched.json").write_text("{}")
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 2

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 import yaml
 from generated_studies import StudyMaker, Truth
+from json_documents import read_document
 
 from knobscope.cli import main
 from knobscope.specs import SpecErrors, load_study, render_rules, shipped_rules
@@ -71,6 +72,14 @@ def test_a_folder_of_ones_own_is_a_rule(tmp_path: Path, capsys: pytest.CaptureFi
     reference = capsys.readouterr().out
     assert "## wasted_cpu" in reference
     assert "| `cpu_gap` | 0.2 | ratio - 1 | Growth of CPU per operation" in reference
+    asked = [str(study), "--root", str(tmp_path), "--database", str(tmp_path / "study.duckdb"), "--json"]
+    assert main(["finding", *asked]) == 0
+    listed = read_document("finding", capsys.readouterr().out)
+    ((finding,),) = (part["findings"] for part in listed["mismatches"])
+    assert (finding["rule"], finding["sentence"]) == ("wasted_cpu", sentence)
+    assert isinstance(finding["evidence"], dict)
+    assert main(["finding", asked[0], "1", *asked[1:]]) == 0
+    assert read_document("finding", capsys.readouterr().out) == {**listed, "readers": []}
 
 
 def test_a_study_without_rules_has_a_report(tmp_path: Path) -> None:

@@ -1,16 +1,18 @@
 """What real DBMSs lose when the power is cut, and what is made of it."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from emulated import require_loops
+from json_documents import read_document
 
 from knobscope.cli import main
+from knobscope.devices import bring_up, take_down
 from knobscope.devices.mounts import list_mounts
-from knobscope.specs import Dbms, Workload
+from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure import PowerCut
 from knobscope.stages.remeasure.cuts import loses_more, open_cutter
@@ -25,6 +27,22 @@ def cut(name: str, workload: Workload, directory: Path, changes: dict[str, Any],
     assert (len(done), reason) == (cuts, "")
     assert all(power_cut.acknowledged > 0 for power_cut in done)
     return done
+
+
+@pytest.mark.real
+@pytest.mark.long
+def test_power_cuts_do_not_keep_devices_of_others_in_use(
+    short_workload: Workload, open_directory: Path, tmp_path: Path
+) -> None:
+    require_loops()
+    dbms = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    emulation = Emulation(image_directory=str(tmp_path), size="64MiB")
+    device = Device(name="loop", description="of another study", tier="auto", emulate=emulation)
+    bring_up(device, tmp_path)
+    with open_cutter(open_directory) as cutter:
+        done, _ = cutter(dbms, short_workload, {knob: spec.default for knob, spec in dbms.knobs.items()}, 1)
+        assert len(done) == 1
+        assert take_down(device, tmp_path)
 
 
 @pytest.mark.real
@@ -96,7 +114,7 @@ def test_a_value_that_loses_rows_and_is_not_marked_ends_the_command_with_1(
     assert lines[0].startswith("default configuration: kept all ")
     (careless,) = (line for line in lines if line.startswith("synchronous = off: "))
     assert careless.endswith("WRONG: the spec does not mark it as a risk")
-    tried = json.loads((tmp_path / "cuts.json").read_text())["settings"]
+    tried = read_document("durability", (tmp_path / "cuts.json").read_text())["settings"]
     assert [row["value"] for row in tried if row["loses"]] == ["off"]
 
 

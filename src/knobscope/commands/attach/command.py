@@ -11,7 +11,7 @@ from pathlib import Path
 from knobscope.commands.attach.capability import find_profile, measure_device
 from knobscope.commands.attach.connecting import PASSWORD, ask_server
 from knobscope.commands.attach.data import find_data
-from knobscope.commands.attach.diagnosis import Diagnosis, Subject, diagnose
+from knobscope.commands.attach.diagnosis import AttachDocument, Diagnosis, Subject, diagnose
 from knobscope.commands.attach.live import REFRESH_S, interruptible, show_live
 from knobscope.commands.attach.page import render_page
 from knobscope.commands.attach.processes import PROC
@@ -23,8 +23,9 @@ from knobscope.commands.attach.surroundings import Surroundings, read_surroundin
 from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
-from knobscope.storage import write_json, write_text
+from knobscope.storage import write_text
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
@@ -55,7 +56,8 @@ def _run(args: argparse.Namespace) -> int:
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         window = _Window(watch, subject, unit, device, is_over, (lambda: None) if is_live else partial(_announce, args))
         diagnosis = show_live(lambda: window.watch(REFRESH_S), is_over) if is_live else window.watch(args.seconds)
-    print(format_diagnosis(diagnosis), end="")
+    if not write_document(args, diagnosis.document()):
+        print(format_diagnosis(diagnosis), end="")
     _write(args, diagnosis)
     return 0
 
@@ -66,8 +68,6 @@ def _announce(args: argparse.Namespace) -> None:
 
 
 def _write(args: argparse.Namespace, diagnosis: Diagnosis) -> None:
-    if args.json:
-        write_json(args.json, diagnosis.document())
     if args.html:
         write_text(args.html, render_page(diagnosis))
     if args.write_study:
@@ -168,7 +168,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--for", dest="seconds", type=_parse_seconds, metavar="TIME", help="how long to watch, e.g. 60s or 5min"
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="also write everything as JSON")
+    add_json_argument(parser, AttachDocument, may_be_file=True)
     parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page")
     parser.add_argument(
         "--write-study",

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from knobscope.commands.attach.budget import Budget, read_budget
 from knobscope.commands.attach.busy_files import BusyFile, list_busy
@@ -22,9 +22,40 @@ from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_rate, format_seconds, join_words, loosen_units, plural
 from knobscope.watch import FileTree, Profile
 
-__all__ = ["Diagnosis", "Subject", "diagnose"]
+__all__ = ["AttachDocument", "Diagnosis", "Subject", "diagnose"]
 
 _INTERVAL_S = 0.1  # of the series
+
+
+class ServerPart(TypedDict):
+    """The server that was watched."""
+
+    dbms: str | None
+    program: str
+    version: str | None
+    pid: int
+    cgroup: str | None
+    is_moved: bool
+    data: str
+
+
+class AttachDocument(Profile):
+    """What `knobscope attach` writes: what holds the server back, and its profile as `knobscope watch` has it."""
+
+    server: ServerPart
+    at_fault: str | None
+    is_device: bool | None
+    conclusion: str
+    suggestion: str | None
+    sentences: list[str]
+    advice: list[dict[str, Any]]
+    settings: dict[str, str]
+    findings: list[FindingRow]
+    budget: list[dict[str, Any]] | None
+    busy_files: list[dict[str, Any]]
+    command: list[str]
+    device: str
+    name: str
 
 
 @dataclass(frozen=True)

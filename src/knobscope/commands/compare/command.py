@@ -1,18 +1,18 @@
 """`knobscope compare`: prints two studies side by side, or writes that as JSON or as a page."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from knobscope.cells import to_csv
-from knobscope.commands.compare.comparison import Comparison, compare_studies, to_json
+from knobscope.commands.compare.comparison import CompareDocument, Comparison, compare_studies, to_json
 from knobscope.commands.compare.page import effect_rows, render_page
 from knobscope.commands.compare.reading import find_database, read_study
 from knobscope.commands.compare.text import format_comparison
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
-from knobscope.storage import blame_content, write_json, write_text
+from knobscope.storage import blame_content, write_text
 
 __all__ = ["add_parser"]
 
@@ -26,9 +26,10 @@ def _run(args: argparse.Namespace) -> int:
     a, b = (read_study(letter, path) for letter, path in zip("AB", databases, strict=True))
     with blame_content(*databases):
         comparison = compare_studies(a, b, args.match)
-        text = json.dumps(to_json(comparison), indent=1) + "\n" if args.json == "-" else format_comparison(comparison)
+        text = format_comparison(comparison)
         wrote = list(_write(comparison, args))
-    print(text, end="")
+    if not write_document(args, to_json(comparison)):
+        print(text, end="")
     if wrote:
         print(f"wrote {' and '.join(map(str, wrote))}", file=sys.stderr)
     return 0
@@ -37,7 +38,6 @@ def _run(args: argparse.Namespace) -> int:
 def _write(comparison: Comparison, args: argparse.Namespace) -> Iterator[Path]:
     """Write the files that were asked for; yields their paths."""
     if args.json not in (None, "-"):
-        write_json(Path(args.json), to_json(comparison))
         yield Path(args.json)
     if args.out:
         write_text(args.out, render_page(comparison))
@@ -71,7 +71,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="compare these two cases, each DBMS/DEVICE/WORKLOAD; may be repeated. Cases with equal names are matched "
         "by themselves, and so are others where just one can be meant",
     )
-    parser.add_argument("--json", metavar="FILE", help="write all numbers as JSON; - prints them instead of the text")
+    add_json_argument(parser, CompareDocument, may_be_file=True)
     parser.add_argument("--out", type=Path, metavar="FILE.html", help="write a page too, which loads nothing else")
     parser.add_argument(
         "--csv", action="store_true", help="with --out: write the data of its figures next to it, as CSV"

@@ -1,7 +1,6 @@
 """Two studies compared: everything that text, page and JSON tell."""
 
 import dataclasses
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,14 +10,13 @@ from knobscope import __version__
 from knobscope.commands.compare.baselines import Measured, Times, compare_levels, compare_times
 from knobscope.commands.compare.budgets import Budgets, compare_budgets
 from knobscope.commands.compare.configurations import OtherConfigurations, compare_configurations
-from knobscope.commands.compare.effects import EffectPair, Estimate, Limits, OneSided, OtherDefault, judge, pair_effects
+from knobscope.commands.compare.effects import EffectPair, Limits, OneSided, OtherDefault, judge, pair_effects
 from knobscope.commands.compare.findings import MismatchPair, compare_mismatches
-from knobscope.commands.compare.matching import CasePair, match_cases, read_matches
+from knobscope.commands.compare.matching import CaseName, CasePair, match_cases, read_matches
 from knobscope.commands.compare.rankings import Rankings, compare_rankings
 from knobscope.commands.compare.reading import StudyTables
 from knobscope.commands.compare.setups import Setup, Workloads, compare_setups, compare_workloads
 from knobscope.errors import UserError
-from knobscope.specs import Case
 from knobscope.text.formats import join_words, plural
 
 __all__ = ["CaseComparison", "Comparison", "Side", "compare_studies", "to_json"]
@@ -70,8 +68,8 @@ class Comparison:
     notes: list[str]
     setup: Setup
     cases: list[CaseComparison]
-    unmatched_a: list[Case]
-    unmatched_b: list[Case]
+    unmatched_a: list[CaseName]
+    unmatched_b: list[CaseName]
     unjudged: list[str]
 
     @property
@@ -165,23 +163,20 @@ def _notes(a: StudyTables, b: StudyTables) -> Iterator[str]:
         )
 
 
-def to_json(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison as JSON can hold it; all ratios are natural-log ratios of B to A, or to the reference value.
+@dataclass(frozen=True)
+class CompareDocument(Comparison):
+    """What `knobscope compare` writes; all ratios are natural-log ratios of B to A, or to the reference value.
 
     Times are ISO 8601 in UTC; what is not known is null.
     """
-    document: dict[str, Any] = _plain(comparison)
-    return {"knobscope": __version__, **document}
+
+    knobscope: str
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Case):
-        return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        more = {"interval": _plain(value.interval)} if isinstance(value, Estimate) else {}
-        return {**{field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}, **more}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON can hold it."""
+    from pydantic import TypeAdapter
+
+    parts = {field.name: getattr(comparison, field.name) for field in dataclasses.fields(comparison)}
+    document = CompareDocument(**parts, knobscope=__version__)
+    return dict(TypeAdapter(CompareDocument).dump_python(document, mode="json"))

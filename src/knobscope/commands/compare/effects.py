@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from pydantic import computed_field
 
 from knobscope.commands.compare.matching import CasePair
 from knobscope.commands.compare.reading import METRICS, Row, StudyTables
@@ -45,6 +46,7 @@ class Estimate:
     degrees: float
     reason: str = ""  # why there is no error
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval."""

@@ -2,21 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from knobscope.errors import UserError
 from knobscope.specs import Case
 
-__all__ = ["CasePair", "match_cases", "read_matches"]
+__all__ = ["CaseName", "CasePair", "match_cases", "read_matches"]
 
 _KINDS = ("dbms", "device", "workload")
+
+#: A case, in JSON by its name.
+CaseName = Annotated[Case, PlainSerializer(str, return_type=str)]
 
 
 @dataclass(frozen=True)
 class CasePair:
     """A case of A with the one of B that it is compared with."""
 
-    a: Case
-    b: Case
+    a: CaseName
+    b: CaseName
 
     @property
     def title(self) -> str:

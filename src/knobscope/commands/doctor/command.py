@@ -1,12 +1,12 @@
 """`knobscope doctor`: lists what this machine can run, what is missing, and how to get it."""
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 from knobscope.commands.doctor.checks import Finding, examine
 from knobscope.commands.doctor.devices import examine_study
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs.reading.arguments import find_study
 
@@ -18,9 +18,7 @@ def _run(args: argparse.Namespace) -> int:
     if not specs.is_dir():
         raise UserError(f"{specs} does not exist; call it in a checkout, or give --root")
     findings = examine(specs) if args.study is None else examine_study(find_study(args.study), args.root)
-    if args.json:
-        print(json.dumps([asdict(finding) for finding in findings], indent=2))
-    else:
+    if not write_document(args, [asdict(finding) for finding in findings]):
         for finding in findings:
             print(_describe(finding))
     has_dbms = args.study is not None or any(finding.usable for finding in findings if finding.group == "DBMS")
@@ -47,5 +45,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "study", metavar="STUDY", nargs="?", help="study YAML, or its name: can its devices be used here?"
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are looked at")
-    parser.add_argument("--json", action="store_true", help="print a list of objects instead of lines")
+    add_json_argument(parser, list[Finding])
     parser.set_defaults(run=_run)

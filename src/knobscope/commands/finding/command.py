@@ -1,11 +1,16 @@
 """`knobscope finding`: lists the mismatches of a study, or prints one as a report for the DBMS's developers."""
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from knobscope.commands.finding.markdown import describe_mismatch
+from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.figures import write_figures
 from knobscope.machine_code import Program, Reader, find_server, read_code
@@ -15,10 +20,40 @@ from knobscope.stages.detect import Mismatch, merge_findings
 from knobscope.stages.report.sections import draw_pictures
 from knobscope.study_data.study import StudyData
 from knobscope.tables.detection import FindingRow
+from knobscope.tables.json_schema import RowSchema
 from knobscope.text.formats import UNKNOWN, format_number, plural
 from knobscope.text.text_table import align
 
 __all__ = ["add_parser"]
+
+
+class MismatchPart(Part):
+    """A mismatch: one knob of one DBMS, and one cause."""
+
+    number: int = Field(description="As in the report, from 1 on.")
+    dbms: str
+    knob: str | None = Field(description="Null: the default configuration itself, whatever the knobs are set to.")
+    cause: str | None = Field(description="What the rules blame, or an experiment found; null where nothing is named.")
+    rules: list[str]
+    penalty: float | None = Field(description="Of the costliest finding.")
+    findings: list[Annotated[dict[str, Any], RowSchema(FindingRow, evidence={"type": ["object", "null"]})]] = Field(
+        description="Rows of table `findings`, the costliest first."
+    )
+
+
+class ReaderPart(Part):
+    """A function of the server that reads the knob."""
+
+    name: str
+    path: list[str] = Field(description="Functions on the shortest way from there to a request to storage.")
+
+
+class FindingDocument(Part):
+    """What `knobscope finding` writes: all mismatches of a study, or the one that was requested."""
+
+    study: str
+    mismatches: list[MismatchPart] = Field(description="The costliest first.")
+    readers: list[ReaderPart] | None = Field(description="With a number: functions that read the knob.")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -28,7 +63,8 @@ def _run(args: argparse.Namespace) -> int:
     with StudyData.open(database, specs) as data:
         mismatches = merge_findings(data.table(FindingRow, "SELECT * FROM findings"))
         if args.number is None:
-            print(_list(mismatches))
+            if not write_document(args, _as_json(specs.study.name, mismatches)):
+                print(_list(mismatches))
             return 0
         mismatch = _choose(mismatches, args.number)
         pictures = []
@@ -38,12 +74,30 @@ def _run(args: argparse.Namespace) -> int:
         dbms = specs.dbms.get(mismatch.worst["dbms"])
         readers = [] if dbms is None or mismatch.knob is None else _find_readers(dbms, mismatch.knob, args.program)
         text = describe_mismatch(data, mismatch, study, pictures, readers)
-    if args.out is None:
+    if args.out:
+        file = args.out / f"finding-{mismatch.number}.md"
+        file.write_text(text, encoding="utf-8")
+        text = f"wrote {file} and {plural(len(pictures), 'picture')}\n"
+    if not write_document(args, _as_json(specs.study.name, [mismatch], readers)):
         print(text, end="")
-        return 0
-    (args.out / f"finding-{mismatch.number}.md").write_text(text, encoding="utf-8")
-    print(f"wrote {args.out / f'finding-{mismatch.number}.md'} and {plural(len(pictures), 'picture')}")
     return 0
+
+
+def _as_json(study: str, mismatches: Sequence[Mismatch], readers: Sequence[Reader] | None = None) -> dict[str, Any]:
+    parts = [
+        {
+            "number": mismatch.number,
+            "dbms": mismatch.worst["dbms"],
+            "knob": mismatch.knob,
+            "cause": mismatch.cause,
+            "rules": mismatch.names("rule"),
+            "penalty": mismatch.worst["penalty"],
+            "findings": [{**row, "evidence": json.loads(row["evidence"] or "null")} for row in mismatch.findings],
+        }
+        for mismatch in mismatches
+    ]
+    functions = None if readers is None else [{"name": reader.name, "path": reader.path} for reader in readers]
+    return {"study": study, "mismatches": parts, "readers": functions}
 
 
 def _list(mismatches: Sequence[Mismatch]) -> str:
@@ -110,4 +164,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--program", type=Path, help="the server's program, in which the knob is looked for (ELF, x86-64)"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="write it there, with its pictures and their data")
+    add_json_argument(parser, FindingDocument)
     parser.set_defaults(run=_run)

@@ -1,6 +1,7 @@
 """`knobscope introspect`: writes the list of a DBMS's knobs from its own catalogue."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from knobscope.commands.introspect.catalogue import Catalogue, read_catalogue
 from knobscope.commands.introspect.comments import read_comments
 from knobscope.commands.introspect.mechanisms import guess_mechanisms, read_labelled
 from knobscope.commands.introspect.writing import render_catalogue, render_knobs
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.machine_code import MOST_CALLS, Code, Program, find_server, read_code
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Introspection, read_spec
+from knobscope.specs.completing.catalogue import KnobCatalogue
 from knobscope.specs.reading.arguments import find_spec
 from knobscope.storage import write_text
 
@@ -31,14 +34,12 @@ def _run(args: argparse.Namespace) -> int:
     labelled = read_labelled(args.root / "specs/dbms")
     code = _follow_settings(dbms, args.program, raw_catalogue)
     catalogue = Catalogue(guess_mechanisms(dbms.name, raw_catalogue.knobs, labelled, code), raw_catalogue.left_out)
-    if args.out is not None and args.out.suffix == ".json":
-        text = render_catalogue(dbms.name, answer.version, catalogue)
-    else:
-        text = render_knobs(dbms.name, answer.version, catalogue, code)
-    if args.out is None:
-        print(text, end="")
-    else:
-        write_text(args.out, text)
+    as_json = render_catalogue(dbms.name, answer.version, catalogue)
+    as_yaml = render_knobs(dbms.name, answer.version, catalogue, code)
+    if args.out is not None:
+        write_text(args.out, as_json if args.out.suffix == ".json" else as_yaml)
+    if not write_document(args, json.loads(as_json)) and args.out is None:
+        print(as_yaml, end="")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(catalogue.count_types().items()))
     settings = len(catalogue.knobs) + len(catalogue.left_out)
     print(
@@ -111,4 +112,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="the program whose machine code is followed (ELF, x86-64); the server's own without",
     )
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
+    add_json_argument(parser, KnobCatalogue)
     parser.set_defaults(run=_run)

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from knobscope.commands.progress.page import format_progress
-from knobscope.commands.progress.reading import Results
+from knobscope.commands.progress.reading import ProgressDocument, Results
+from knobscope.documents import add_json_argument, write_document
 from knobscope.specs import load_study
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.workflow.forecast import describe_study
@@ -22,13 +23,14 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(find_study(args.study), args.root, runnable=False)
     results = Results(specs, Path("results") / specs.study.name)
     most = describe_study(specs).splitlines()[0].split("; ")[-1]
-    is_screen = sys.stdout.isatty() and not args.once
+    is_screen = sys.stdout.isatty() and not (args.once or args.json)
     try:
         while True:
             progress = results.read()
             if is_screen:
                 os.write(sys.stdout.fileno(), _CLEAR)  # what is printed is text, whose control characters are shown
-            print(format_progress(specs, progress, most), flush=True)
+            if not write_document(args, progress.document(specs.study.name)):
+                print(format_progress(specs, progress, most), flush=True)
             if progress.report or not is_screen:
                 return 0
             time.sleep(_EVERY_S)
@@ -47,4 +49,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_study_name(parser)
     parser.add_argument("--once", action="store_true", help="print once, as is done when the output is no terminal")
+    add_json_argument(parser, ProgressDocument)
     parser.set_defaults(run=_run)

@@ -4,14 +4,42 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from pydantic import Field
+
+from knobscope.documents import Part
 from knobscope.specs import Case, StudySpecs
 from knobscope.stages.measure.progress import BlockState, progress_file, read_progress
 from knobscope.stages.plan import effort_of
 from knobscope.storage import DamagedFileError
 from knobscope.tables import read_table
 
-__all__ = ["CaseProgress", "Results", "StudyProgress"]
+__all__ = ["CaseProgress", "ProgressDocument", "Results", "StudyProgress"]
+
+
+class CasePart(Part):
+    """How far a case is."""
+
+    case: str = Field(description="DBMS/DEVICE/WORKLOAD.")
+    planned: int = Field(description="Runs planned so far; later rounds depend on what earlier ones show.")
+    done: int = Field(description="Runs done, those that failed included.")
+    failed: int
+    blocks: int = Field(description="Blocks planned so far.")
+    blocks_done: int
+    running: str | None = Field(description="The block that has begun and is not finished.")
+    last_run: str | None = Field(description="How the last run of that block ended.")
+    left_s: float = Field(description="About how long the planned runs that are not done take.")
+
+
+class ProgressDocument(Part):
+    """What `knobscope progress` writes."""
+
+    study: str
+    cases: list[CasePart]
+    job: str | None = Field(description="The job that was heard of last; null: nothing has been done yet.")
+    silence_s: float | None = Field(description="How long ago that was.")
+    report: str | None = Field(description="The finished report; null until the study is finished.")
 
 
 @dataclass(frozen=True)
@@ -27,6 +55,14 @@ class CaseProgress:
     running: tuple[str, BlockState] | None  # block, and how far it is
     left_s: float
 
+    def part(self) -> CasePart:
+        """Return it as data for JSON."""
+        running, state = self.running or (None, None)
+        counts = {
+            name: getattr(self, name) for name in ("planned", "done", "failed", "blocks", "blocks_done", "left_s")
+        }
+        return CasePart(case=str(self.case), running=running, last_run=state and state.result, **counts)
+
 
 @dataclass(frozen=True)
 class StudyProgress:
@@ -36,6 +72,13 @@ class StudyProgress:
     job: str | None
     silence_s: float | None
     report: Path | None  # if it is there, and nothing was heard since it was written
+
+    def document(self, study: str) -> dict[str, Any]:
+        """Return it as data for JSON."""
+        report = None if self.report is None else str(self.report)
+        cases = [case.part() for case in self.cases]
+        of_jobs = {"job": self.job, "silence_s": self.silence_s, "report": report}
+        return ProgressDocument(study=study, cases=cases, **of_jobs).model_dump()
 
 
 @dataclass

@@ -5,7 +5,8 @@ import html
 from pathlib import Path
 
 from knobscope.commands.show.page import format_run
-from knobscope.commands.show.reading import find_run
+from knobscope.commands.show.reading import ShowDocument, find_run
+from knobscope.documents import add_json_argument, write_document
 from knobscope.specs.reading.arguments import find_results
 
 __all__ = ["add_parser"]
@@ -16,10 +17,11 @@ _PAGE = (
 
 
 def _run(args: argparse.Namespace) -> int:
-    text = format_run(find_run(args.run_id, _find_stores(args.study)))
+    shown = find_run(args.run_id, _find_stores(args.study))
+    text = format_run(shown)
     if args.html:
         args.html.write_text(_PAGE.format(title=f"run {html.escape(args.run_id)}", text=html.escape(text)), "utf-8")
-    else:
+    if not write_document(args, shown.document()) and not args.html:
         print(text, end="")
     return 0
 
@@ -42,4 +44,5 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("run_id", metavar="RUN_ID", help="id of the run, or how the id begins")
     parser.add_argument("--study", metavar="NAME|DIR", help="study, or directory of its results; else all are searched")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page instead of printing")
+    add_json_argument(parser, ShowDocument)
     parser.set_defaults(run=_run)

@@ -5,18 +5,40 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from knobscope.errors import UserError
 from knobscope.specs import Value
-from knobscope.tables import RunRecord, RunRow, read_document, read_table
+from knobscope.tables import RunRecord, RunRow, read_document, read_table, select_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ShownRun", "find_run"]
+__all__ = ["ShowDocument", "ShownRun", "find_run"]
 
 _SUGGESTED = 3
+
+
+class NeighbourRow(TypedDict):
+    """A run of the same block."""
+
+    run_id: str
+    position: int
+    config_id: str
+    is_sentinel: bool
+    status: str
+    throughput_ops: float | None
+
+
+class ShowDocument(RunRecord):
+    """What `knobscope show` writes: tables of a run, of which those are missing that have no rows, and what it is of.
+
+    Tables have the columns of docs/reference/tables.md; one that is missing has no value.
+    """
+
+    configuration: dict[str, Value]
+    default: dict[str, Value]
+    block: list[NeighbourRow]
 
 
 @dataclass(frozen=True)
@@ -27,6 +49,13 @@ class ShownRun:
     configuration: dict[str, Value]
     default: dict[str, Value]
     neighbours: list[RunRow]  # runs of the block in their order, this one among them
+
+    def document(self) -> ShowDocument:
+        """Return it as data for JSON."""
+        block: list[NeighbourRow] = [
+            select_columns(NeighbourRow, NeighbourRow.__annotations__, row) for row in self.neighbours
+        ]
+        return {**self.record, "configuration": self.configuration, "default": self.default, "block": block}
 
 
 def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:

@@ -1,41 +1,19 @@
-"""The JSON documents of `replay`, `rank`, `trend`, `validate` and `judge`, as models: schemas are written from these.
+"""The JSON documents of `replay`, `rank` and `trend`, as models: schemas are written from these."""
 
-`python -m knobscope.commands.table.documents docs/reference/schemas` writes one JSON Schema per command. Keys are an
-interface: more may be added, none changes its meaning.
-"""
+from typing import Annotated, Any
 
-import json
-import sys
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from pydantic import Field
 
-from pydantic import BaseModel, ConfigDict, Field
-
+from knobscope.documents import Part
 from knobscope.statistics.points import Axis, PointType
 from knobscope.statistics.stability import StopRule
 
-__all__ = [
-    "DOCUMENTS",
-    "JudgeDocument",
-    "RankDocument",
-    "ReplayDocument",
-    "TrendDocument",
-    "ValidateDocument",
-    "render_schemas",
-]
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+__all__ = ["RankDocument", "ReplayDocument", "TrendDocument"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Part(BaseModel):
-    """A part of a document: exactly these keys."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class ExplainedShare(_Part):
+class ExplainedShare(Part):
     """A term of a model."""
 
     term: str = Field(description="`a`, or `a:b` for an interaction.")
@@ -44,7 +22,7 @@ class ExplainedShare(_Part):
     p_value: float | None = Field(description="Of its F test; null where the model tests nothing.")
 
 
-class CurvePoint(_Part):
+class CurvePoint(Part):
     """An important point of a factor's curve."""
 
     type: PointType = Field(description="Where it levels off, turns, or jumps.")
@@ -65,7 +43,7 @@ class KnobPoint(CurvePoint):
     score: float | None = Field(description="Turn ratio x share: the order of the points; null when infinite.")
 
 
-class Trial(_Part):
+class Trial(Part):
     """One repetition of a replay."""
 
     stopped: bool = Field(description="Whether the rule stopped before every setting was taken.")
@@ -81,7 +59,7 @@ class Trial(_Part):
     reason: str = Field(description="Why it stopped, or what kept it from stopping.")
 
 
-class Summary(_Part):
+class Summary(Part):
     """All trials of a replay together; a trial that never stopped counts as more than everything."""
 
     rate_p20: Share | None = Field(description="20th percentile of the rates; null: that trial never stopped.")
@@ -93,7 +71,7 @@ class Summary(_Part):
     r2_unsampled_median: float | None
 
 
-class AccuracyPart(_Part):
+class AccuracyPart(Part):
     """What samples of one size say of all settings; percentiles 20, 50 and 80 over the trials, null without a fit."""
 
     sampling: str
@@ -106,7 +84,7 @@ class AccuracyPart(_Part):
     )
 
 
-class ReplayDocument(_Part):
+class ReplayDocument(Part):
     """What `knobscope replay` writes."""
 
     table: str = Field(description="The file.")
@@ -123,7 +101,7 @@ class ReplayDocument(_Part):
     accuracy: list[AccuracyPart] | None = Field(default=None, description="With --html: what its pictures show.")
 
 
-class RankedKnob(_Part):
+class RankedKnob(Part):
     """A knob in a ranking."""
 
     knob: str
@@ -138,7 +116,7 @@ class RankedKnob(_Part):
     )
 
 
-class MovingTogetherPart(_Part):
+class MovingTogetherPart(Part):
     """Rows that are no random sample."""
 
     correlation: float = Field(description="Root of the mean squared correlation of two knobs, beyond chance.")
@@ -147,7 +125,7 @@ class MovingTogetherPart(_Part):
     text: str = Field(description="The sentence.")
 
 
-class CensoredPart(_Part):
+class CensoredPart(Part):
     """An extreme response that many rows share, such as a time limit."""
 
     value: float
@@ -156,7 +134,7 @@ class CensoredPart(_Part):
     text: str = Field(description="The sentence.")
 
 
-class JumpPart(_Part):
+class JumpPart(Part):
     """A knob that alone changes the response many times: the answer, or a broken benchmark."""
 
     knob: str
@@ -165,14 +143,14 @@ class JumpPart(_Part):
     text: str = Field(description="The sentence.")
 
 
-class DuplicatesPart(_Part):
+class DuplicatesPart(Part):
     """Rows that repeat an earlier one, settings and response: copies, not replicates."""
 
     rows: int
     text: str = Field(description="The sentence.")
 
 
-class Draw(_Part):
+class Draw(Part):
     """A ranking of some of the rows."""
 
     top5: list[str]
@@ -180,7 +158,7 @@ class Draw(_Part):
     holdout_r2: float | None
 
 
-class Failures(_Part):
+class Failures(Part):
     """What makes runs fail, ranked apart."""
 
     rows: int = Field(description="Rows with a failed value.")
@@ -190,7 +168,7 @@ class Failures(_Part):
     knobs: list[RankedKnob] = Field(description="Empty where too few rows failed to tell.")
 
 
-class RankDocument(_Part):
+class RankDocument(Part):
     """What `knobscope rank` writes."""
 
     table: str = Field(description="The file.")
@@ -215,7 +193,7 @@ class RankDocument(_Part):
     )
 
 
-class TrendDocument(_Part):
+class TrendDocument(Part):
     """What `knobscope trend` writes."""
 
     table: str = Field(description="The file.")
@@ -226,58 +204,3 @@ class TrendDocument(_Part):
     adjusted_for: list[str] = Field(description="Factors that were held equal (--adjust).")
     as_published: bool = Field(description="Whether points were found as SIGMOD 2024 does, to the letter.")
     points: list[CurvePoint]
-
-
-class Problem(_Part):
-    """One thing that is wrong in a spec."""
-
-    file: str
-    line: int = Field(description="From 1 on.")
-    key: str = Field(description="Its keys, joined by dots; empty for the whole file.")
-    found: str
-    expected: str
-
-
-class ValidateDocument(_Part):
-    """What `knobscope validate` writes; with problems its exit code is 2."""
-
-    files: list[str] = Field(description="The specs that were checked.")
-    problems: list[Problem] = Field(description="All of them, by file and line; empty where nothing is wrong.")
-    notes: list[str] = Field(description="What modelled devices cannot reach on this machine.")
-
-
-class Judgement(_Part):
-    """The answer of one rule."""
-
-    rule: str
-    verdict: Literal["mismatch", "none", "insufficient"]
-    sentence: str
-
-
-class JudgeDocument(_Part):
-    """What `knobscope judge` writes."""
-
-    findings: list[Judgement] = Field(description="One for each rule that needs no study.")
-
-
-#: Command -> its document.
-DOCUMENTS: dict[str, type[BaseModel]] = {
-    "replay": ReplayDocument,
-    "rank": RankDocument,
-    "trend": TrendDocument,
-    "validate": ValidateDocument,
-    "judge": JudgeDocument,
-}
-
-
-def render_schemas() -> dict[str, str]:
-    """Return file name -> text of the JSON Schema, per command."""
-    schemas: dict[str, dict[str, Any]] = {
-        name: {"$schema": _DIALECT, **model.model_json_schema()} for name, model in DOCUMENTS.items()
-    }
-    return {f"{name}.json": json.dumps(schema, indent=2) + "\n" for name, schema in schemas.items()}
-
-
-if __name__ == "__main__":
-    for file_name, text in render_schemas().items():
-        (Path(sys.argv[1]) / file_name).write_text(text, encoding="utf-8")

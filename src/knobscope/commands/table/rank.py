@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from knobscope.commands.table.documents import RankDocument
 from knobscope.commands.table.guards import Guards, find_guards, missed_separators
 from knobscope.commands.table.table import (
     Table,
@@ -17,8 +18,8 @@ from knobscope.commands.table.table import (
     add_table_parser,
     read_table,
     response_name,
-    write_result,
 )
+from knobscope.documents import write_document
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes, one_thread
 from knobscope.statistics.arrays import Floats
@@ -195,6 +196,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = add_table_parser(
         subparsers,
         "rank",
+        RankDocument,
         "rank the knob columns of a table, and say whether to trust the ranking",
         "Ranks by permutation importance on rows that the model has not seen, and by the model's own importance; noise "
         "columns (shuffled copies of real ones) show what chance reaches.",
@@ -223,7 +225,9 @@ def _run(args: argparse.Namespace) -> int:
         result |= {"trustworthy": False, "reason": table.doubt}
     failures = rank_failures(table, args.model, args.seed)
     result = {"table": str(args.table), **result, "failures": failures}
-    return write_result(args, result, _describe(result, response_name(args)))
+    if not write_document(args, result):
+        print(_describe(result, response_name(args)))
+    return 0
 
 
 def _describe(result: dict[str, Any], response: str) -> str:

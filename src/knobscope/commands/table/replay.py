@@ -12,15 +12,10 @@ from typing import Any
 import numpy as np
 
 from knobscope.commands.table.accuracy import measure_accuracy
+from knobscope.commands.table.documents import ReplayDocument
 from knobscope.commands.table.replay_page import render_page
-from knobscope.commands.table.table import (
-    Table,
-    add_jobs_argument,
-    add_table_parser,
-    read_table,
-    response_name,
-    write_result,
-)
+from knobscope.commands.table.table import Table, add_jobs_argument, add_table_parser, read_table, response_name
+from knobscope.documents import write_document
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes
 from knobscope.stages.plan import SAMPLERS, Draw, count_random
@@ -41,7 +36,6 @@ from knobscope.statistics.stability import (
 )
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
 from knobscope.storage import write_text
-from knobscope.tables import finite
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
@@ -152,7 +146,7 @@ def _report(
         "fitted": stop.model.name if stop.model is not None else None,
         "terms": [term["term"] for term in terms],
         "explained": terms,
-        "points": finite(points),
+        "points": points,
         "r2_splits": [score if np.isfinite(score) else None for score in stop.r2_splits],
         "r2_unsampled": r2,
         "reason": reason if stopped else f"every setting was taken and it did not stop: {reason}",
@@ -215,6 +209,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = add_table_parser(
         subparsers,
         "replay",
+        ReplayDocument,
         "run the incremental loop on a table that holds every setting",
         "Answers: with how many runs would screening have stopped, and would it have been right? "
         "Rows with the same setting are replicates and are taken together. `--model anova --sampling random` is the "
@@ -258,7 +253,9 @@ def _run(args: argparse.Namespace) -> int:
     result = {"table": str(args.table), **replay(table.settings, table.response, plan, args.trials, args.jobs)}
     if args.html is not None:
         result["accuracy"] = _write_page(args, table, plan, result)
-    return write_result(args, result, _describe(result))
+    if not write_document(args, result):
+        print(_describe(result))
+    return 0
 
 
 def _write_page(args: argparse.Namespace, table: Table, plan: Plan, result: Mapping[str, Any]) -> list[dict[str, Any]]:

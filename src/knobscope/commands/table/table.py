@@ -1,24 +1,23 @@
 """A CSV table of results as settings and response: what `rank`, `replay` and `trend` read."""
 
 import argparse
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knobscope.cells import Problems, TextTable, read_text_table
 from knobscope.commands.table.columns import Spelling, read_columns
+from knobscope.documents import add_json_argument
 from knobscope.errors import UserError
 from knobscope.processes import usable_cores
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import read_response
 from knobscope.statistics.suspicion import find_failure_code, refuse_measured, refuse_outcomes
-from knobscope.storage import write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +28,6 @@ __all__ = [
     "add_table_parser",
     "read_table",
     "response_name",
-    "write_result",
 ]
 
 
@@ -49,15 +47,19 @@ class Table:
 
 
 def add_table_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, description: str
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    document: type,
+    summary: str,
+    description: str,
 ) -> argparse.ArgumentParser:
     """Add a command on a table, with the arguments that say which columns of which table to read."""
     parser = subparsers.add_parser(name, help=summary, description=description)
-    _add_table_arguments(parser)
+    _add_table_arguments(parser, document)
     return parser
 
 
-def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_table_arguments(parser: argparse.ArgumentParser, document: type) -> None:
     parser.add_argument("table", type=Path, metavar="TABLE.csv", help="one row per run, one column per knob")
     parser.add_argument("--response", required=True, metavar="COL", help="the measured column, for example throughput")
     parser.add_argument("--factors", metavar="A,B", help="the knob columns (default: all others)")
@@ -83,11 +85,7 @@ def _add_table_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a word in a column of numbers stands for, as cache:default=64MB (may be repeated)",
     )
     parser.add_argument("--category", metavar="A,B", help="knob columns of words, though some of them are numbers")
-    parser.add_argument(
-        "--json",
-        metavar="OUT",
-        help="also write the document (docs/reference/schemas) here; -: on standard output, instead of the table",
-    )
+    add_json_argument(parser, document, may_be_file=True)
 
 
 def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
@@ -99,17 +97,6 @@ def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
 def response_name(args: argparse.Namespace) -> str:
     """Return what the figures of the response are called in a table's head."""
     return f"ln({args.response})" if args.log else str(args.response)
-
-
-def write_result(args: argparse.Namespace, document: dict[str, Any], text: str) -> int:
-    """Print the text and write the document as `--json` says; returns the exit code."""
-    if args.json == "-":
-        print(json.dumps(document, indent=1))
-        return 0
-    if args.json:
-        write_json(Path(args.json), document)
-    print(text)
-    return 0
 
 
 def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:

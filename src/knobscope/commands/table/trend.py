@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.commands.table.table import add_table_parser, read_table, response_name, write_result
+from knobscope.commands.table.documents import TrendDocument
+from knobscope.commands.table.table import add_table_parser, read_table, response_name
+from knobscope.documents import write_document
 from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.curves import level_effects
@@ -14,7 +16,6 @@ from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.points import Axis, find_points
 from knobscope.statistics.published_points import find_published_points
 from knobscope.statistics.stopping import Runs
-from knobscope.tables import finite
 from knobscope.text.formats import join_words
 
 __all__ = ["add_parser", "trend"]
@@ -65,7 +66,7 @@ def trend(
         "standard_error": error,
         "adjusted_for": other_factors if adjust else [],
         "as_published": as_published,
-        "points": [finite(point.to_json()) for point in points],
+        "points": [point.to_json() for point in points],
     }
 
 
@@ -109,6 +110,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = add_table_parser(
         subparsers,
         "trend",
+        TrendDocument,
         "find the knee, turning points and cliffs of one factor",
         "Finds where the effect of a factor levels off (knee), turns, or jumps (cliff).",
     )
@@ -137,7 +139,9 @@ def _run(args: argparse.Namespace) -> int:
     table = read_table(args, may_be_flat=True)
     curve = trend(table.settings, table.response, args.factor, args.axis, args.adjust, args.as_published)
     result = {"table": str(args.table), **curve}
-    return write_result(args, result, _describe(result, response_name(args)))
+    if not write_document(args, result):
+        print(_describe(result, response_name(args)))
+    return 0
 
 
 def _describe(result: dict[str, Any], response: str) -> str:

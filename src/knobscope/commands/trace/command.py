@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from knobscope.commands.trace.profile import profile_trace
+from knobscope.commands.trace.profile import TraceDocument, profile_trace
 from knobscope.commands.trace.reading import FORMATS, open_trace
 from knobscope.commands.trace.scatter import draw_scatter
 from knobscope.commands.trace.text import format_trace
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
-from knobscope.storage import write_json
 
 __all__ = ["add_parser"]
 
@@ -25,9 +25,8 @@ def _run(args: argparse.Namespace) -> int:
         profile = profile_trace(trace, args.unit)
         if args.plot:
             draw_scatter(trace, args.plot, args.colour)
-    print(format_trace(profile), end="")
-    if args.json:
-        write_json(args.json, profile)
+    if not write_document(args, profile):
+        print(format_trace(profile), end="")
     return 0
 
 
@@ -45,7 +44,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "trace", type=Path, metavar="FILE", help="the trace, or - for standard input; of a recorded one its directory"
     )
-    parser.add_argument("--json", type=Path, metavar="OUT", help="also write the profile as JSON")
+    add_json_argument(parser, TraceDocument, may_be_file=True)
     parser.add_argument("--plot", type=Path, metavar="OUT", help="also draw every request, address over time (SVG)")
     parser.add_argument(
         "--colour", choices=("file", "op"), help="what colours in the plot mean (default: files, if any are known)"

@@ -26,12 +26,18 @@ from knobscope.watch import Profile
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["profile_trace"]
+__all__ = ["TraceDocument", "profile_trace"]
 
 Edges = NDArray[np.int64]
 
 _INTERVAL_NS = 100_000_000  # of the series, as live
 _MAX_INTERVALS = 36_000  # an hour; longer traces have longer intervals
+
+
+class TraceDocument(Profile):
+    """What `knobscope trace` writes: the profile of a trace, with the columns of docs/reference/tables.md."""
+
+    io_profile: list[TracedOperation]  # type: ignore[misc] # with more columns than live
 
 
 def profile_trace(trace: Trace, unit: int) -> Profile:

@@ -21,6 +21,8 @@ from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
 __all__ = ["PLACEHOLDERS", "Clash", "Dbms", "is_factor"]
 
+#: What leads to the server of a run: its ports, its sockets, a configuration file that names either.
+_PLACES = ("{port", "{socket}", "{data}", "{config}")
 _KNOB_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$"
 
 
@@ -200,16 +202,21 @@ class Dbms(SpecModel):
                 yield Misfit(("parts", name, "load"), "statements for a connection", "`connection`, which is missing")
 
     def _find_unreached_server(self) -> Iterator[Misfit]:
-        """Yield a connection that does not lead to the server that `lifecycle` starts."""
-        if self.lifecycle is None or self.connection is None:
+        """Yield connections, and arguments of generators, that do not lead to the server that `lifecycle` starts."""
+        if self.lifecycle is None:
             return
-        texts = self.connection.properties.values()
-        if not any(place in text for text in texts for place in ("{port}", "{socket}")):
-            expected = (
-                "one of them, since a study starts a server of its own there; one that runs already is observed by "
-                "`knobscope attach`"
-            )
-            yield Misfit(("connection", "properties"), "neither {port} nor {socket}", expected)
+        texts: dict[tuple[str, ...], Iterable[str]] = {
+            ("generators", name): arguments for name, arguments in self.generators.items()
+        }
+        if self.connection is not None:
+            texts["connection", "properties"] = self.connection.properties.values()
+        expected = (
+            "one of them, since a study starts a server of its own there; one that runs already is observed by "
+            "`knobscope attach`"
+        )
+        for location, parts in texts.items():
+            if not any(place in text for text in parts for place in _PLACES):
+                yield Misfit(location, "neither {port} nor {socket}", expected)
 
     def _find_missing_entries(self, name: str) -> Iterator[Misfit]:
         """Yield values of a knob for which `by_value` does not say how they are written."""

@@ -22,7 +22,7 @@ _SOURCES = {
     "queue": "https://docs.kernel.org/block/queue-sysfs.html",
     "mount": "https://man7.org/linux/man-pages/man8/mount.8.html",
 }
-_OF_EXT4 = ("barrier", "commit_s")
+_OF_EXT4 = ("barrier", "commit_s", "data")
 
 
 class _Settings(SpecModel):
@@ -60,6 +60,12 @@ class MountFactors(_Settings):
     )
     commit_s: Annotated[list[Annotated[int, Field(ge=1, le=300)]], Field(min_length=2)] | None = Field(
         default=None, description="Seconds after which ext4 commits its journal at the latest."
+    )
+    data: Annotated[list[Literal["ordered", "journal", "writeback"]], Field(min_length=2)] | None = Field(
+        default=None,
+        description="What ext4's journal does with data: it is written before its metadata is committed, goes through "
+        "the journal itself, or neither: files may then end with old content after a crash. The file system is mounted "
+        "anew for each run.",
     )
     atime: Annotated[list[Literal["relatime", "noatime", "strictatime"]], Field(min_length=2)] | None = Field(
         default=None, description="When reading a file writes the time of it: now and then, never, always."

@@ -4,7 +4,9 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +23,7 @@ __all__ = [
     "SpecErrors",
     "SpecProblem",
     "load_document",
+    "observe_reading",
     "read_text",
     "show_path",
     "show_value",
@@ -136,12 +139,27 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
 
+#: Is called with the path of each file before it is read.
+_OBSERVER: ContextVar[Callable[[Path], None]] = ContextVar("observer", default=lambda _: None)
+
+
+@contextmanager
+def observe_reading(observer: Callable[[Path], None]) -> Iterator[None]:
+    """Call the observer with the path of each file before it is read; an error that it raises prevents the reading."""
+    token = _OBSERVER.set(observer)
+    try:
+        yield
+    finally:
+        _OBSERVER.reset(token)
+
+
 def read_text(path: Path, expected: str = "a readable YAML file") -> str:
     """Return the text of a small file; raises SpecErrors for a missing one, for pipes, devices and huge files."""
 
     def fail(found: str, expected: str) -> SpecErrors:
         return SpecErrors([SpecProblem(show_path(path), 1, "", found, expected)])
 
+    _OBSERVER.get()(path)
     try:
         return _read_text(path)
     except OSError as error:

@@ -42,7 +42,7 @@ def cut_configuration(
     small = workload.model_copy(update={"records": min(workload.records, _RECORDS), "threads": 1, "memory_mib": None})
     done: list[PowerCut] = []
     try:
-        keep_mounts_private()
+        keep_mounts_private([scratch.resolve()])
         snapshot = prepare_snapshot(dbms, small, load_values_of(dbms, dict(configuration)), scratch)
         for _ in range(cuts):
             seconds = random.Random(time.time_ns()).uniform(*_WRITING_S)  # noqa: S311 - a moment

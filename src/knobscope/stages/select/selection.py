@@ -19,7 +19,7 @@ from knobscope.statistics.response import read_response, remove_block_offsets
 from knobscope.statistics.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
 from knobscope.statistics.tunability import Tunability, measure_tunability
-from knobscope.tables import finite
+from knobscope.storage import finite
 
 if TYPE_CHECKING:
     import pandas as pd

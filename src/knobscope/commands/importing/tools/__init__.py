@@ -6,6 +6,8 @@ A tuner changes several knobs at once, so its trials are no study of single knob
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from knobscope.commands.importing.tools.benchbase import read_benchbase
+from knobscope.commands.importing.tools.hammerdb import read_hammerdb
 from knobscope.commands.importing.tools.mlos import read_mlos
 from knobscope.commands.importing.tools.optuna import read_optuna
 from knobscope.commands.importing.tools.reports import read_pgbench, read_sysbench
@@ -17,6 +19,8 @@ __all__ = ["TOOLS", "ToolRuns"]
 TOOLS: dict[str, Callable[[Sequence[Path], str | None], ToolRuns]] = {
     "optuna": read_optuna,
     "mlos_bench": read_mlos,
+    "benchbase": read_benchbase,
+    "hammerdb": read_hammerdb,
     "pgbench": read_pgbench,
     "sysbench": read_sysbench,
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns
 from knobscope.errors import UserError
 
-__all__ = ["read_pgbench", "read_sysbench"]
+__all__ = ["Form", "files_of", "read_pgbench", "read_reports", "read_sysbench", "settings_in"]
 
 _MOST_BYTES = 64 << 20
 #: In a run whose path does not set a knob which others set.
@@ -23,7 +23,7 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 
 
 @dataclass(frozen=True)
-class _Form:
+class Form:
     """What a report looks like: where it begins, what it says of the load, and its figures, the response first."""
 
     tool: str
@@ -32,7 +32,7 @@ class _Form:
     figures: Mapping[str, str]
 
 
-_PGBENCH = _Form(
+_PGBENCH = Form(
     "pgbench",
     r"^transaction type: ",
     {
@@ -49,7 +49,7 @@ _PGBENCH = _Form(
         "failed_transactions": r"^number of failed transactions: ([0-9]+) ",
     },
 )
-_SYSBENCH = _Form(
+_SYSBENCH = Form(
     "sysbench",
     r"^sysbench [0-9]+\.[0-9]+",
     {"threads": r"^Number of threads: ([0-9]+)$"},
@@ -83,10 +83,15 @@ def read_sysbench(paths: Sequence[Path], study: str | None) -> ToolRuns:
     return ToolRuns(runs, "events_per_s")
 
 
-def _read(paths: Sequence[Path], study: str | None, form: _Form) -> Iterator[ToolRun]:
+def _read(paths: Sequence[Path], study: str | None, form: Form) -> Iterator[ToolRun]:
     if study is not None:
         raise UserError(f"--study is {study!r}; expected none: reports of {form.tool} have no studies")
-    settings_of = {path: _settings_in(path) for path in _files_of(paths)}
+    return read_reports(paths, form)
+
+
+def read_reports(paths: Sequence[Path], form: Form) -> Iterator[ToolRun]:
+    """Yield the runs in reports of a form. UserError: a file has none."""
+    settings_of = {path: settings_in(path) for path in files_of(paths)}
     defaults = {name: _DEFAULT for settings in settings_of.values() for name in settings}
     for path, settings in settings_of.items():
         reports = _reports_in(path, form)
@@ -104,8 +109,11 @@ def _search(pattern: str, text: str) -> "re.Match[str] | None":
     return re.search(pattern, text, re.MULTILINE)
 
 
-def _files_of(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files among the paths and in folders among them; links in folders are not followed."""
+def files_of(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the files among the paths and in folders among them; links in folders are not followed.
+
+    UserError: there is no such file.
+    """
     for path in paths:
         if path.is_dir():
             yield from sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
@@ -115,7 +123,7 @@ def _files_of(paths: Sequence[Path]) -> Iterator[Path]:
             raise UserError(f"{path} does not exist; expected a report, or a folder of reports")
 
 
-def _reports_in(path: Path, form: _Form) -> list[str]:
+def _reports_in(path: Path, form: Form) -> list[str]:
     """Return the reports in a file, one where the tool printed only why it failed. UserError: it is another file."""
     if path.stat().st_size > _MOST_BYTES:
         raise UserError(f"{path}: found more than {_MOST_BYTES >> 20} MiB; expected reports of {form.tool}")
@@ -128,7 +136,7 @@ def _reports_in(path: Path, form: _Form) -> list[str]:
     return [text]
 
 
-def _settings_in(path: Path) -> dict[str, str]:
+def settings_in(path: Path) -> dict[str, str]:
     """Return the settings that a path names."""
     stem = path.name
     for ending in _ENDINGS:
