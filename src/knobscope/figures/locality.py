@@ -16,7 +16,8 @@ def draw_locality(width: float, curve: Points, first: float, useful: float | Non
     """Draw the miss curve and, below it, shares over the seconds of a run.
 
     `curve`: (bytes of the cache, share of the bytes read that it leaves); `first`: share that no cache saves; `useful`:
-    a size to point out. `windows`: (end in s, share of the bytes read) without a cache's help to save, and with one.
+    a size to point out. `windows`: (end in s, share of the bytes read) that is read for the first time, and that a
+    cache of that size leaves.
     """
     canvas = Canvas(width, 400)
     _draw_curve(canvas, Frame(46, 36, width - 8, 190), curve, first, useful)
@@ -27,8 +28,7 @@ def draw_locality(width: float, curve: Points, first: float, useful: float | Non
         canvas, 0, frame.top - 9, [("bar plain", "read for the first time"), ("bar line-a", "left by the cache")]
     )
     for points, look in zip(windows, ("plain", "line-a"), strict=True):
-        if points:
-            canvas.path([(x(end), y(share)) for end, share in points], f"curve {look}")
+        canvas.path([(x(end), y(share)) for end, share in points], f"curve {look}")
     ticks = [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)]
     draw_x_axis(canvas, frame, ticks, "seconds of the run")
     return canvas

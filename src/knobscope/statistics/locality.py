@@ -7,11 +7,12 @@ sample is small enough, so memory is bounded whatever the trace is; a trace with
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.arrays import Bools, Ints
 
 __all__ = ["Access", "CachePoint", "FileHeat", "Locality", "Range", "Window", "measure_locality", "stack_distances"]
 
@@ -148,7 +149,8 @@ def measure_locality(access: Access) -> Locality | None:
 
 
 def _count_blocks(access: Access, block: int) -> Ints:
-    return np.maximum(access.starts + access.lengths - 1, access.starts) // block - access.starts // block + 1
+    lasts: Ints = np.maximum(access.starts + access.lengths - 1, access.starts) // block
+    return lasts - access.starts // block + 1
 
 
 def _choose_block(access: Access) -> int:
@@ -173,9 +175,9 @@ def _take_sample(access: Access, block: int, counts: Ints) -> _Sample:
             distinct = distinct[distinct < limit]
             kept = [(part[part < limit], owners[part < limit]) for part, owners in kept]
     hashes = np.concatenate([part for part, _ in kept])
-    blocks = np.searchsorted(distinct, hashes).astype(np.int64)
+    numbers = np.searchsorted(distinct, hashes).astype(np.int64)
     owners = np.concatenate([owners for _, owners in kept])
-    return _Sample(float(limit) / most, owners, blocks, stack_distances(blocks))
+    return _Sample(float(limit) / most, owners, numbers, stack_distances(numbers))
 
 
 def _expand(access: Access, block: int, counts: Ints) -> Iterator[tuple[Hashes, Ints]]:
@@ -234,7 +236,7 @@ def _draw_curve(distances: Ints, expected: float, sample: _Sample, block: int) -
     size = 1
     while sample.rate < 1 and size * sample.rate < _LEAST_CACHED:
         size *= 2
-    curve = []
+    curve: list[CachePoint] = []
     while not curve or size < 2 * blocks:
         missed = int(((distances < 0) | (distances >= size * sample.rate)).sum())
         curve.append(CachePoint(size * block, min(1.0, missed / expected)))
@@ -270,7 +272,7 @@ def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bool
     ]
 
 
-def _shares(groups: Ints, expected: Floats) -> list[float | None]:
+def _shares(groups: Ints, expected: NDArray[Any]) -> list[float | None]:
     """Return per group the sampled accesses in it as a share of those expected; None with too few."""
     counted = np.bincount(groups, minlength=len(expected))
     return [

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from knobscope.statistics.locality import Access, Locality, measure_locality
-from knobscope.text.formats import format_share, format_size, loosen_units
+from knobscope.text.formats import LEAST_REQUESTS, format_share, format_size, join_words, loosen_units
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TracedLocality", "describe_locality", "trace_locality"]
+__all__ = ["TracedLocality", "describe_heat", "describe_locality", "trace_locality"]
 
 #: Largest times (ns) and addresses (bytes), the longest request, and as many requests as `knobscope trace` reads.
 _MOST, _LONGEST, _MOST_REQUESTS = 1 << 61, 1 << 40, 12_000_000
+_FILES_NAMED = 3
 
 
 class TracedLocality(NamedTuple):
@@ -70,3 +71,13 @@ def describe_locality(locality: Locality) -> str:
         f"An LRU cache of {format_size(size)} in addition to those in place would save {format_share(saved)} of the "
         f"{read} read; {first} were read for the first time, which no cache saves."
     )
+
+
+def describe_heat(traced: TracedLocality) -> str:
+    """Return in one sentence which part of its busiest files most requests go to; nothing if they are few."""
+    parts = [
+        f"{format_share(heat.hot_share)} of {traced.name(heat.file)}"
+        for heat in traced.locality.files[:_FILES_NAMED]
+        if heat.file is not None and sum(part.reads + part.writes for part in heat.ranges) >= LEAST_REQUESTS
+    ]
+    return loosen_units(f"80 % of the requests to a file go to {join_words(parts)}.") if parts else ""

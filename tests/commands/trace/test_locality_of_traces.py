@@ -17,7 +17,8 @@ def test_a_known_hot_set(describe: Any, write_csv: Any, capsys: Capture) -> None
     locality = describe(write_csv(requests))["locality"]
     assert (locality["block_bytes"], locality["rate"]) == (4096, 1)
     saved = {point["cache_bytes"]: 1 - point["miss_share"] for point in locality["curve"]}
-    assert saved[512 << 10] < 0.65 < 0.75 < saved[2 << 20]
+    assert saved[512 << 10] < 0.65
+    assert saved[2 << 20] > 0.75
     (file,) = locality["files"]
     assert (file["file"], file["range_bytes"]) == ("a.db", 128 << 10)
     assert file["hot_share"] == pytest.approx(256 / 4096, abs=0.02)

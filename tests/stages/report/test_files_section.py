@@ -76,7 +76,10 @@ def test_locality_is_one_picture_with_a_sentence(traced_page: Page) -> None:
     assert len([dot for dot in picture.iter(SVG + "circle") if len(dot)]) > 5
     text = traced_page.section("files")
     assert "What a larger cache would save" in text
-    assert re.search(r"(An LRU cache of .* would save|would save nothing\.).*Measured in one run with the default", text)
+    assert re.search(r"80 % of the requests to a file go to \d+ % of ycsb.db\. Measured in", text)
+    assert re.search(
+        r"(An LRU cache of .* would save|would save nothing\.).*Measured in one run with the default", text
+    )
 
 
 def test_submitters_are_named_without_their_numbers(traced_page: Page) -> None:

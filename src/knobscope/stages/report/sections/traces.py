@@ -9,7 +9,7 @@ from knobscope.specs import Case
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.tables import open_files
 from knobscope.text.formats import format_count, format_number, format_size, plural
-from knobscope.watch.locality import describe_locality, trace_locality
+from knobscope.watch.locality import describe_heat, describe_locality, trace_locality
 
 __all__ = ["trace_figures"]
 
@@ -151,7 +151,8 @@ def _locality_figures(data: StudyData, case: Case, run: Row, events: Path) -> li
             [window.miss_share for window in locality.windows],
         )
     ]
-    used, sentence = format_size(locality.working_set_bytes), describe_locality(locality)
+    used = format_size(locality.working_set_bytes)
+    sentence = f"{describe_locality(locality)} {describe_heat(traced)}".strip()
     return [
         Figure(
             name=slug("locality", *str(case).split("/")),
