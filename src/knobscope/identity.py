@@ -67,6 +67,7 @@ def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]
         "traced": select_fields(specs.study, "traced_run") if phase == "sweep" else {},
         **_layout_identity(specs, case),
         **({"measure": sorted(specs.study.measure)} if specs.study.measure else {}),
+        **({"statements": dbms.statements} if "statements" in specs.study.measure and dbms.statements else {}),
         **({"threads": dbms.threads} if "waits" in specs.study.watch and dbms.threads else {}),
         **({"client": select_fields(specs.study.client, "run")} if specs.study.client else {}),
     }
