@@ -118,14 +118,17 @@ def assert_statements(record: dict[str, Any]) -> None:
 
 @pytest.mark.long
 def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
-    workload = tpcc(threads=4, records=1)  # four threads in one warehouse: they will get into each other's way
+    workload = tpcc(
+        threads=4, records=1, measure_s=6
+    )  # four threads in one warehouse: they will get into each other's way
     snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
     assert set(TPCC_TABLES) <= set(snapshot.tables.values())  # I/O will be told apart by table
     configuration = {"synchronous_commit": "off"}
     record = measure(postgresql, workload, open_directory, snapshot, configuration, counts_statements=True)
     assert_sound(record)
     assert_statements(record)
-    assert changed(record, "server") == pytest.approx(changed(record, "client"), abs=0.03)
+    # A session publishes its counters once a second: those of the first second are partly from before the window.
+    assert changed(record, "server") == pytest.approx(changed(record, "client"), abs=0.06)
     assert sum(row["retried"] for row in record["operations"]) > 0
 
 
