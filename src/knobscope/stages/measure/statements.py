@@ -16,7 +16,7 @@ Counted = Counter[tuple[str, str]]
 def list_statements(
     sent: Sequence[dict[str, Any]], before: Counted, after: Counted, workload: Workload
 ) -> list[StatementRow]:
-    """Return the client's rows, and the server's from its counters at the begin and at the end of the window.
+    """Return the client's rows, and the server's from its counters at the start and at the end of the window.
 
     Only tables of the workload are taken of what the client found in its statements: a name behind `from` may be that
     of a column or of a subquery.
