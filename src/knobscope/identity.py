@@ -67,7 +67,7 @@ def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]
         "traced": select_fields(specs.study, "traced_run") if phase == "sweep" else {},
         **_layout_identity(specs, case),
         **({"measure": sorted(specs.study.measure)} if specs.study.measure else {}),
-        **({"statements": dbms.statements} if "statements" in specs.study.measure and dbms.statements else {}),
+        **_statements_identity(specs, dbms),
         **({"threads": dbms.threads} if "waits" in specs.study.watch and dbms.threads else {}),
         **({"client": select_fields(specs.study.client, "run")} if specs.study.client else {}),
     }
@@ -88,6 +88,13 @@ def _layout_identity(specs: StudySpecs, case: Case) -> Identity:
         return {}
     devices = {name: _device_identity(specs.devices[name]) for name in specs.layout_devices(case.dbms)}
     return {"parts": {name: part.model_dump(mode="json") for name, part in parts.items()}, "devices": devices}
+
+
+def _statements_identity(specs: StudySpecs, dbms: Dbms) -> Identity:
+    """Return what defines how a server is asked for its statements; nothing where it is not."""
+    if "statements" not in specs.study.measure or dbms.statements is None:
+        return {}
+    return {"statements": {"start": dbms.statements.start, "command": dbms.statements.command}}
 
 
 def varied_knobs(specs: StudySpecs, dbms: str) -> list[str]:

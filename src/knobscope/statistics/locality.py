@@ -250,8 +250,9 @@ def _find_useful(curve: list[CachePoint], first: float) -> int | None:
 
 
 def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bools, block: int) -> list[Window]:
-    begin, span = int(access.times[0]), max(int(access.times[-1] - access.times[0]), 1)
-    number = np.minimum((access.times - begin) * 1.0 / span * _WINDOWS, _WINDOWS - 1).astype(np.int64)
+    begin = int(access.times[0])
+    length = (int(access.times[-1]) - begin) // _WINDOWS + 1
+    number = (access.times - begin) // length
     sampled = number[sample.requests]
     used = np.bincount(
         np.unique(sampled * (_MOST_BLOCKS + 1) + sample.blocks) // (_MOST_BLOCKS + 1), minlength=_WINDOWS
@@ -262,7 +263,7 @@ def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bool
     shares = [_shares(sampled[mask], read_blocks) for mask in (is_first, is_missed)]
     return [
         Window(
-            end_s=(index + 1) / _WINDOWS * span / 1e9,
+            end_s=(index + 1) * length / 1e9,
             read_bytes=int(reads[index]),
             working_set_bytes=round(used[index] / sample.rate) * block,
             first_share=shares[0][index],

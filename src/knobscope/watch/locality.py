@@ -51,7 +51,7 @@ def trace_locality(connection: "duckdb.DuckDBPyConnection", query: str, *paramet
     connection.execute("CREATE TYPE traced_file AS ENUM (SELECT file FROM traced_files)")
     columns = connection.execute(
         "SELECT ts_ns::BIGINT, lba::BIGINT * 512 AS start, bytes::BIGINT, coalesce(is_read, false), "  # noqa: S608
-        "coalesce(enum_code(file::traced_file)::BIGINT, -1) AS code, "
+        "coalesce(enum_code(file::traced_file)::INTEGER, -1) AS code, "
         f'coalesce("offset", lba * 512)::BIGINT AS place FROM {requests}',
         parameters,
     ).fetchnumpy()
