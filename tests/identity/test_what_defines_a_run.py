@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from knobscope.identity import data_identity, run_identity
-from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, select_fields
+from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, read_spec, select_fields
 from knobscope.specs.completing.identity import FIELDS, Product
 from knobscope.specs.models.lifecycle import StatementCounts
 from knobscope.specs.reading.base import SpecModel
@@ -116,6 +116,13 @@ def test_how_a_server_counts_statements_belongs_to_runs_that_ask_it_only(specs: 
     assert "statements" not in identify(change(specs, "dbms", statements=counted))
     assert identify(asked)["statements"] == {"start": ["-x"], "command": ["psql", "-c", "select 1"]}
     json.dumps(identify(asked))  # as the store does
+
+
+def test_a_program_that_is_only_asked_for_statements_defines_no_run() -> None:
+    postgresql = read_spec(ROOT / "specs/dbms/postgresql.yaml", Dbms, None)[1]
+    assert set(postgresql.running_programs) == set(postgresql.programs) - {"psql"}
+    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]  # whose client also says when it is ready
+    assert mariadb.running_programs == mariadb.programs
 
 
 def test_classes_of_threads_belong_to_a_run_whose_waits_are_watched_only(specs: StudySpecs) -> None:

@@ -58,10 +58,10 @@ MOVED: dict[str, tuple[dict[str, Any], str, str]] = {
     "gain": (
         {"interference": LN2, "moved": 0.2},
         "mismatch",
-        "moving customers to a device of its own (other) made",
+        "moving customers to a device of its own (other): 2",
     ),
     "no gain": ({"interference": LN2, "moved": 0.0, "repeats": 8}, "none", "gains nothing that matters: moving"),
-    "gain unforeseen": ({"interference": 0.0, "moved": 0.2}, "mismatch", "made the workload"),
+    "gain unforeseen": ({"interference": 0.0, "moved": 0.2}, "mismatch", "own (other): "),
     "too few runs": ({"interference": LN2, "moved": 0.0, "noise": 0.2}, "insufficient", "too few runs show what is"),
 }
 

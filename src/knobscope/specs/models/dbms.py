@@ -165,6 +165,13 @@ class Dbms(SpecModel):
             if part.writing is not None:
                 yield from self._find_wrong_writing(("parts", name, "writing"), "restart", part.writing, named=False)
 
+    @property
+    def running_programs(self) -> dict[str, Program]:
+        """The programs that runs depend on: all but one that is only asked for statements."""
+        used = {command[0] for location, command in self._commands() if location[0] != "statements"}
+        asked = {self.statements.command[0]} if self.statements else set()
+        return {name: program for name, program in self.programs.items() if name in used or name not in asked}
+
     def _find_unknown_files(self) -> Iterator[Misfit]:
         """Yield programs and files of commands that neither `programs` nor `paths` has."""
         for location, command in self._commands():
