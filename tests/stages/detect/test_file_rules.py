@@ -58,7 +58,7 @@ MOVED: dict[str, tuple[dict[str, Any], str, str]] = {
     "gain": (
         {"interference": LN2, "moved": 0.2},
         "mismatch",
-        "moving customers to a device of its own (other): 2",
+        "moving customers to a device of its own (other): ",
     ),
     "no gain": ({"interference": LN2, "moved": 0.0, "repeats": 8}, "none", "gains nothing that matters: moving"),
     "gain unforeseen": ({"interference": 0.0, "moved": 0.2}, "mismatch", "own (other): "),
