@@ -46,12 +46,12 @@ class TransactionLine:
 
 @dataclass(frozen=True)
 class CaseStatements:
-    """Statements of one case; `unit` is what shares are of, `source` whose rows are shown."""
+    """Statements of one case; `unit` is what shares are of, `sources` who counted rows that are fetched and changed."""
 
     name: str
     sentences: list[str]
     unit: str
-    source: str
+    sources: dict[str, str]
     lines: list[TableLine]
     transactions: list[str]
     by_transaction: list[TransactionLine]
@@ -79,7 +79,7 @@ def _case_statements(data: StudyData, case: Case) -> CaseStatements | None:
     by_client = any(row["source"] == "client" for row in counted)
     column, source = ("calls", "client") if by_client else ("rows", "server")
     shares = Counter({(row["table_name"], row["statement"]): row[column] for row in counted if row["source"] == source})
-    rows = _sum_rows(counted)
+    rows, sources = _sum_rows(counted)
     bytes_by_table = _read_bytes(data, runs)
     tables = sorted({table for table, _ in shares}, key=lambda table: (-_total(shares, table), table))
     transactions, lines = _by_transaction(data, runs, tables) if by_client else ([], [])
@@ -87,7 +87,7 @@ def _case_statements(data: StudyData, case: Case) -> CaseStatements | None:
         name=name_case(case),
         sentences=[*_sentences(shares, "statements" if by_client else "rows", bytes_by_table)],
         unit="statements" if by_client else "rows",
-        source="server" if any(row["source"] == "server" for row in counted) else "client",
+        sources=sources,
         lines=[
             TableLine(
                 table,
@@ -107,15 +107,17 @@ def _total(shares: Counter[tuple[str, str]], table: str) -> int:
     return sum(shares[table, kind] for kind in _KINDS)
 
 
-def _sum_rows(counted: Rows) -> Counter[tuple[str, str]]:
-    """Return rows that a run fetches from and changes in each table, as the server says where it was asked."""
-    sources = {row["source"] for row in counted}
+def _sum_rows(counted: Rows) -> tuple[Counter[tuple[str, str]], dict[str, str]]:
+    """Return rows that a run fetches from and changes in each table, and who counted them: the server where it did."""
     sums: Counter[tuple[str, str]] = Counter()
-    for row in counted:
-        if row["source"] == max(sources):  # the server, or else the client
-            key = row["table_name"], "fetched" if row["statement"] == "select" else "changed"
-            sums[key] += row["rows"] / row["runs"]
-    return sums
+    sources = {}
+    for name, is_fetched in (("fetched", True), ("changed", False)):
+        rows = [row for row in counted if (row["statement"] == "select") == is_fetched]
+        sources[name] = max((row["source"] for row in rows), default="client")  # the server, or else the client
+        for row in rows:
+            if row["source"] == sources[name]:
+                sums[row["table_name"], name] += row["rows"] / row["runs"]
+    return sums, sources
 
 
 def _read_bytes(data: StudyData, runs: list[str]) -> Counter[tuple[str, str]]:
