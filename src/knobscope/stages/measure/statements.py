@@ -19,8 +19,8 @@ def list_statements(
     """Return the client's rows, and the server's from its counters at the start and at the end of the window.
 
     Only tables of the workload are taken of what the client found in its statements: a name behind `from` may be that
-    of a column or of a subquery. What the server selects is left out with TPC-C, whose client reads whole tables as soon
-    as the window is over, to check the data.
+    of a column or of a subquery. What the server selects is left out with TPC-C, whose client reads whole tables to
+    check the data as soon as the window is over.
     """
     tables = own_tables(workload)
     rows: list[StatementRow] = [
