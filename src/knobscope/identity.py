@@ -67,6 +67,7 @@ def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]
         "traced": select_fields(specs.study, "traced_run") if phase == "sweep" else {},
         **_layout_identity(specs, case),
         **({"measure": sorted(specs.study.measure)} if specs.study.measure else {}),
+        **_statements_identity(specs, dbms),
         **({"threads": dbms.threads} if "waits" in specs.study.watch and dbms.threads else {}),
         **({"client": select_fields(specs.study.client, "run")} if specs.study.client else {}),
     }
@@ -86,7 +87,19 @@ def _layout_identity(specs: StudySpecs, case: Case) -> Identity:
     if not parts:
         return {}
     devices = {name: _device_identity(specs.devices[name]) for name in specs.layout_devices(case.dbms)}
-    return {"parts": {name: part.model_dump(mode="json") for name, part in parts.items()}, "devices": devices}
+    dumped = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    for keys in dumped.values():  # not mentioned without, so that runs of earlier versions keep their names
+        for key in ("pointer", "session"):
+            if keys[key] is None:
+                del keys[key]
+    return {"parts": dumped, "devices": devices}
+
+
+def _statements_identity(specs: StudySpecs, dbms: Dbms) -> Identity:
+    """Return what defines how a server is asked for its statements; nothing where it is not."""
+    if "statements" not in specs.study.measure or dbms.statements is None:
+        return {}
+    return {"statements": {"start": dbms.statements.start, "command": dbms.statements.command}}
 
 
 def varied_knobs(specs: StudySpecs, dbms: str) -> list[str]:
@@ -100,7 +113,7 @@ def _with_knobs(dbms: Dbms, names: Iterable[str]) -> Dbms:
 
 def _installed(dbms: Dbms, generator: Generator | None) -> dict[str, str | None]:
     """Return digests of the programs, paths and client libraries in use; None for what is not there."""
-    programs = {**dbms.programs, **(generator.programs if generator else {})}
+    programs = {**dbms.running_programs, **(generator.programs if generator else {})}
     paths = {name: find_program(wanted) for name, wanted in programs.items()}
     paths |= {f"path.{name}": find_path(wanted) for name, wanted in dbms.paths.items()}
     paths |= {f"generator.{name}": find_path(wanted) for name, wanted in (generator.paths if generator else {}).items()}

@@ -2,6 +2,7 @@
 
 import sqlite3
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -29,10 +30,10 @@ def tpcc(**changes: object) -> Workload:
 
 
 def measure(
-    dbms: Dbms, workload: Workload, scratch: Path, snapshot: Snapshot, configuration: dict[str, Any]
+    dbms: Dbms, workload: Workload, scratch: Path, snapshot: Snapshot, configuration: dict[str, Any], **bench: bool
 ) -> dict[str, Any]:
     with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
+        return measure_run(Bench(dbms, workload, scratch, watch, **bench), "run", configuration, snapshot)
 
 
 def assert_sound(record: dict[str, Any]) -> None:
@@ -74,17 +75,60 @@ def one(database: sqlite3.Connection, sql: str) -> Any:
     return database.execute(sql).fetchone()[0]
 
 
+def counted(record: dict[str, Any], column: str, source: str = "client") -> Counter[tuple[str, str, str]]:
+    """Return calls or rows of statements by (operation, statement, table)."""
+    rows = [row for row in record["statements"] if row["source"] == source]
+    return Counter({(row.get("operation", ""), row["statement"], row["table_name"]): row[column] for row in rows})
+
+
+def changed(record: dict[str, Any], source: str) -> dict[tuple[str, str], float]:
+    """Return the shares of (statement, table) in the rows that were inserted, updated or deleted."""
+    sums: Counter[tuple[str, str]] = Counter()
+    for (_, statement, table), rows in counted(record, "rows", source).items():
+        if statement != "select":
+            sums[statement, table] += rows
+    return {key: rows / sums.total() for key, rows in sums.items() if rows}
+
+
 def test_conditions_hold_on_sqlite(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
-    assert_sound(measure(sqlite, tpcc(), tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"}))
+    record = measure(sqlite, tpcc(), tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
+    assert_sound(record)
+    assert_statements(record)
+
+
+def assert_statements(record: dict[str, Any]) -> None:
+    """Compare the statements with what the transactions consist of.
+
+    Those at an end of the window are half in it, and an attempt that is repeated ends anywhere.
+    """
+    calls, rows = counted(record, "calls"), counted(record, "rows")
+    done = {row["operation"]: row["ok"] for row in record["operations"]}
+    off = 8 + sum(row["retried"] for row in record["operations"])
+    new, pay, level = "NEW_ORDER", "PAYMENT", "STOCK_LEVEL"
+    assert calls[new, "insert", "orders"] == pytest.approx(done[new], abs=off)
+    assert rows[new, "insert", "orders"] == calls[new, "insert", "orders"]
+    assert 8 < calls[new, "select", "item"] / calls[new, "insert", "orders"] < 12
+    assert calls[new, "update", "stock"] == pytest.approx(calls[new, "insert", "order_line"], abs=15 * off)
+    assert calls[pay, "select", "warehouse"] == pytest.approx(calls[pay, "update", "district"], abs=off)
+    assert calls[level, "select", "order_line"] == calls[level, "select", "stock"]
+    assert not {table for _, _, table in calls} - set(TPCC_TABLES)
+    assert not [key for key in calls if key[1] in ("update", "insert", "delete") and key[0] in ("ORDER_STATUS", level)]
+    assert {table for _, statement, table in calls if statement == "delete"} == {"new_order"}
 
 
 @pytest.mark.long
 def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
-    workload = tpcc(threads=4, records=1)  # four threads in one warehouse: they will get into each other's way
+    workload = tpcc(
+        threads=4, records=1, measure_s=6
+    )  # four threads in one warehouse: they will get into each other's way
     snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
     assert set(TPCC_TABLES) <= set(snapshot.tables.values())  # I/O will be told apart by table
-    record = measure(postgresql, workload, open_directory, snapshot, {"synchronous_commit": "off"})
+    configuration = {"synchronous_commit": "off"}
+    record = measure(postgresql, workload, open_directory, snapshot, configuration, counts_statements=True)
     assert_sound(record)
+    assert_statements(record)
+    # A session publishes its counters once a second: those of the first second are partly from before the window.
+    assert changed(record, "server") == pytest.approx(changed(record, "client"), abs=0.06)
     assert sum(row["retried"] for row in record["operations"]) > 0
 
 
@@ -93,7 +137,12 @@ def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -
 def test_conditions_hold_with_innodb(name: str, open_directory: Path) -> None:
     dbms = read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
     snapshot = prepare_snapshot(dbms, tpcc(), {}, open_directory)
-    assert_sound(measure(dbms, tpcc(), open_directory, snapshot, {"innodb_flush_log_at_trx_commit": 2}))
+    configuration = {"innodb_flush_log_at_trx_commit": 2}
+    record = measure(dbms, tpcc(), open_directory, snapshot, configuration, counts_statements=True)
+    assert_sound(record)
+    assert_statements(record)
+    if dbms.statements is not None:
+        assert changed(record, "server") == pytest.approx(changed(record, "client"), abs=0.03)
 
 
 def test_a_broken_transaction_makes_the_run_invalid(

@@ -1,5 +1,6 @@
 """What defines a run is said once: every field of every spec is in a class, and what changes a run changes its hash."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any, get_args
 import pytest
 
 from knobscope.identity import data_identity, run_identity
-from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, select_fields
+from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, read_spec, select_fields
 from knobscope.specs.completing.identity import FIELDS, Product
+from knobscope.specs.models.lifecycle import StatementCounts
 from knobscope.specs.reading.base import SpecModel
 from knobscope.workflow.pipeline import Pipeline
 
@@ -106,6 +108,21 @@ def test_a_client_host_belongs_to_a_run_and_how_one_gets_there_does_not(specs: S
 def test_recovery_belongs_to_a_run_and_is_not_mentioned_without(specs: StudySpecs) -> None:
     assert "measure" not in identify(specs)
     assert identify(change(specs, "study", measure=["recovery"])) == {**identify(specs), "measure": ["recovery"]}
+
+
+def test_how_a_server_counts_statements_belongs_to_runs_that_ask_it_only(specs: StudySpecs) -> None:
+    counted = StatementCounts(command=["psql", "-c", "select 1"], start=["-x"], source="https://example.org")
+    asked = change(change(specs, "study", measure=["statements"]), "dbms", statements=counted)
+    assert "statements" not in identify(change(specs, "dbms", statements=counted))
+    assert identify(asked)["statements"] == {"start": ["-x"], "command": ["psql", "-c", "select 1"]}
+    json.dumps(identify(asked))  # as the store does
+
+
+def test_a_program_that_is_only_asked_for_statements_defines_no_run() -> None:
+    postgresql = read_spec(ROOT / "specs/dbms/postgresql.yaml", Dbms, None)[1]
+    assert set(postgresql.running_programs) == set(postgresql.programs) - {"psql"}
+    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]  # whose client also says when it is ready
+    assert mariadb.running_programs == mariadb.programs
 
 
 def test_classes_of_threads_belong_to_a_run_whose_waits_are_watched_only(specs: StudySpecs) -> None:

@@ -1,6 +1,7 @@
 """The trace of a run, request by request, against the counters of the same run and against fio."""
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -12,6 +13,7 @@ from loop_devices import Fio, Loop, row_of, watch_jobs
 
 from knobscope.commands.trace import open_trace, profile_trace
 from knobscope.watch import Profile, Watch, open_watch, read_tree
+from knobscope.watch.locality import trace_locality
 
 pytestmark = pytest.mark.real
 
@@ -101,6 +103,37 @@ def test_the_submitter_is_in_every_event(loop: Loop, direct: Fio, watch: Watch, 
     assert select(tmp_path / "run", "SELECT count(*) FROM events WHERE lat_ns > 0 AND wait_ns >= 0 AND pid > 1") == [
         (500,)
     ]
+
+
+@pytest.mark.parametrize("hot", [10, pytest.param(25, marks=pytest.mark.long)])
+def test_a_known_hot_set_is_found_and_caches_save_what_they_would(
+    loop: Loop, direct: Fio, watch: Watch, tmp_path: Path, hot: int
+) -> None:
+    """Nine of ten reads go to the first `hot` percent of 96 MiB; what caches save is simulated request by request."""
+    zones = f"zoned:90/{hot}:10/{100 - hot}"
+    job = {"rw": "randread", "bs": "4k", "size": "96m", "norandommap": 1, "number_ios": 12_000, "iodepth": 4}
+    watch_whole(watch, lambda: direct(loop.node, random_distribution=zones, **job))
+    watch.write_trace(tmp_path / "run", [])
+    with open_trace(tmp_path / "run") as trace:
+        traced = trace_locality(trace.connection, "SELECT *, op = 0 AS is_read FROM requests WHERE op < 2")
+    assert traced is not None
+    measured = traced.locality
+    assert measured.rate == 1
+    assert measured.files[0].hot_share == pytest.approx(hot / 100 * 8 / 9, abs=0.03)  # 80 % of requests, not 90
+    blocks = [sector // 8 for (sector,) in select(tmp_path / "run", "SELECT lba FROM events WHERE op = 'read'")]
+    for point in measured.curve:
+        cache: OrderedDict[int, None] = OrderedDict()
+        missed = 0
+        for block in blocks:
+            missed += block not in cache
+            cache[block] = None
+            cache.move_to_end(block)
+            if len(cache) > point.cache_bytes // 4096:
+                cache.popitem(last=False)
+        assert point.miss_share == pytest.approx(missed / len(blocks))
+    assert measured.useful_cache_bytes is not None
+    # A cache must hold the hot zone and the cold reads between two reads of a hot block.
+    assert 0.96e6 * hot < measured.useful_cache_bytes < 4e6 * hot
 
 
 def sums_of(profile: Profile, name: str) -> list[tuple[Any, ...]]:

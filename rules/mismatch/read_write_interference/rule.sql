@@ -9,17 +9,19 @@
 -- Mismatch: both kinds exist, reads are significantly slower while writing (false discovery rate over all cases), and
 --        throughput would gain min_effect or more if they were not. Where something is written all the time, reads
 --        surely take longer_than_alone times as long as those of the device's profile with as many in flight, or more:
---        the profile was measured at another time, so a smaller difference proves nothing.
+--        the profile was measured at another time, so a smaller difference proves nothing. Where the study moved such a
+--        table to another device (`layout`), that decides instead: throughput is significantly higher.
 -- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained, by
---        the time that clients wait for reads if waits were watched.
+--        the time that clients wait for reads if waits were watched; or a table was moved, and the interval of the
+--        effect rules out a gain that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; no requests of the default configuration are known by file; such files exist, there are not
 --        three runs of the default configuration with moments in which nothing was written, to compare with, and the
 --        profile of the device does not prove it; waits were not watched, and of the gain no more that matters is left
---        than CPU time leaves clients to wait.
+--        than CPU time leaves clients to wait; a table was moved, and its effect neither is clear nor rules out a gain.
 -- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time
 --        leaves. An upper bound: it removes all additional waiting of reads, and moments with writes may differ in more
---        than the writes. One row per case, without a knob.
+--        than the writes. Where a table was moved, the effect of that. One row per case, without a knob.
 -- Cannot see: reads and writes of one file, which no second device would keep apart.
 WITH usage AS (
     SELECT dbms, device, workload, file_group AS file, role,
@@ -74,9 +76,21 @@ waiting AS (
     GROUP BY ALL
 ),
 
+-- What it did to move one of those tables to another device; of several, the one with which most was gained.
+moved AS (
+    SELECT e.dbms, e.device, e.workload, max(e.estimate) AS moved_estimate, arg_max(file, e.estimate) AS moved_file,
+        arg_max(e.value, e.estimate) AS moved_to, arg_max(e.low, e.estimate) AS moved_low,
+        arg_max(e.high, e.estimate) AS moved_high, arg_max(e.q_value, e.estimate) AS moved_q
+    FROM effects_on('throughput_ops') e
+    JOIN kinds k ON (k.dbms, k.device, k.workload) = (e.dbms, e.device, e.workload)
+        AND list_last(string_split(e.knob, chr(46))) = k.file
+    WHERE e.mechanism = 'layout' AND e.beside IS NULL AND k.read_mostly
+    GROUP BY ALL
+),
+
 cases_judged AS (
     SELECT v.dbms, v.device, v.workload, v.watched, u.* EXCLUDE (dbms, device, workload),
-        i.* EXCLUDE (dbms, device, workload),
+        i.* EXCLUDE (dbms, device, workload), m.* EXCLUDE (dbms, device, workload),
         quiet_files IS NOT NULL AND written_files IS NOT NULL AS shared,
         waits_watched, waiting_share, least(gain, -ln(greatest(1 - waiting_share, 1e-9))) AS possible_gain,
         coalesce(compared_with = 'alone' AND low >= ln(getvariable('longer_than_alone')), false) AS much_longer,
@@ -87,19 +101,26 @@ cases_judged AS (
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN reads IS NULL THEN 'no_files'
             WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
+            WHEN moved_estimate IS NOT NULL THEN
+                CASE WHEN NOT is_significant(moved_estimate, moved_q) AND NOT rules_out_gain(moved_high) THEN 'unclear_move' END
             WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
             WHEN is_seldom_waited AND NOT waits_watched THEN 'computing'
         END AS obstacle
     FROM visibility v
     LEFT JOIN used u USING (dbms, device, workload)
     LEFT JOIN interference i USING (dbms, device, workload)
+    LEFT JOIN moved m USING (dbms, device, workload)
     LEFT JOIN waiting USING (dbms, device, workload)
 )
 
 SELECT
     dbms, device, workload,
-    verdict_of(obstacle, are_slower AND exp(possible_gain) - 1 >= getvariable('min_effect')) AS verdict,
-    CASE WHEN verdict = 'mismatch' THEN exp(possible_gain) END AS penalty,
+    verdict_of(
+        obstacle,
+        CASE WHEN moved_estimate IS NULL THEN are_slower AND exp(possible_gain) - 1 >= getvariable('min_effect')
+             ELSE moved_estimate > 0 AND is_significant(moved_estimate, moved_q) END
+    ) AS verdict,
+    CASE WHEN verdict = 'mismatch' THEN exp(coalesce(moved_estimate, possible_gain)) END AS penalty,
     {
         read_mostly: coalesce(quiet_files, []), share_of_reads: quiet_read_part, share_written: quiet_write_share,
         written: coalesce(written_files, []), share_of_writes: written_part, unknown_share: unknown_part,
@@ -108,6 +129,8 @@ SELECT
         gain: exp(possible_gain) - 1, gain_low: exp(least(gain_low, possible_gain)) - 1,
         gain_high: exp(least(gain_high, greatest(possible_gain, -ln(greatest(1 - waiting_share, 1e-9))))) - 1,
         waiting_share: waiting_share, waits_watched: waits_watched, is_seldom_waited: is_seldom_waited, runs: runs,
+        moved_file: moved_file, moved_to: moved_to, moved_gain: exp(moved_estimate) - 1,
+        moved_low: exp(moved_low) - 1, moved_high: exp(moved_high) - 1,
         compared_with: compared_with, obstacle: obstacle, watched: watched
     } AS evidence
 FROM cases_judged

@@ -6,6 +6,7 @@ from knobscope.figures.curves import Curve, Mark, draw_latencies, draw_loglog, d
 from knobscope.figures.figure import Figure, figure_style, slug, write_figures
 from knobscope.figures.forest import Effect, ForestRow, MetricPanel, Span, draw_forest, draw_spans
 from knobscope.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
+from knobscope.figures.locality import draw_locality
 from knobscope.figures.pairs import PairRow, draw_pairs
 from knobscope.figures.ranking import RankedKnob, RoundFit, draw_ranking, draw_rounds
 from knobscope.figures.ranks import RankLine, draw_ranks
@@ -54,6 +55,7 @@ __all__ = [
     "draw_file_sizes",
     "draw_forest",
     "draw_latencies",
+    "draw_locality",
     "draw_loglog",
     "draw_order",
     "draw_pairs",

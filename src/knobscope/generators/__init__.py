@@ -6,7 +6,14 @@ from knobscope.generators.elsewhere import RemoteYcsbRun, telling_of_loss
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.results import LoadResult
 from knobscope.generators.session import Session
-from knobscope.generators.suites import client_properties, finish_statements, has_own_tables, make_files, record_bytes
+from knobscope.generators.suites import (
+    client_properties,
+    finish_statements,
+    has_own_tables,
+    make_files,
+    own_tables,
+    record_bytes,
+)
 from knobscope.generators.tpcc import TPCC_TABLES, tpcc_properties
 from knobscope.generators.tpcds import DSDGEN, TPCDS_TABLES, make_tpcds_data, tpcds_properties
 from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properties
@@ -38,6 +45,7 @@ __all__ = [
     "make_files",
     "make_tpcds_data",
     "make_tpch_data",
+    "own_tables",
     "read_back",
     "record_bytes",
     "telling_of_loss",

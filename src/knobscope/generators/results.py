@@ -51,6 +51,7 @@ class LoadResult:
     operations: dict[str, dict[str, Any]]
     intervals: list[dict[str, Any]]
     checks: Sequence[dict[str, Any]] = field(default=())
+    statements: Sequence[dict[str, Any]] = field(default=())  # by transaction and table, as in table `statements`
     first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
     checks_of_output: Sequence[Check] = field(default=())
     in_flight: int | None = None
@@ -64,7 +65,9 @@ def parse_result(
     summary = json.loads(read(SUMMARY))
     intervals = [_typed(row) for row in csv.DictReader(read(INTERVALS).splitlines())]
     window_s, failure = summary["window_s"], summary["first_failure"]
-    return LoadResult(window_s, summary["operations"], intervals, checks, failure, in_flight=in_flight)
+    return LoadResult(
+        window_s, summary["operations"], intervals, checks, summary["statements"], failure, in_flight=in_flight
+    )
 
 
 def _typed(row: dict[str, str]) -> dict[str, Any]:

@@ -57,6 +57,12 @@ def record_bytes(workload: Workload) -> int:
     return suite.record_bytes(workload) if suite is not None else _YCSB_RECORD_BYTES
 
 
+def own_tables(workload: Workload) -> Sequence[str]:
+    """Return the tables of a workload that has its own."""
+    suite = _SUITES.get(workload.generator)
+    return suite.tables if suite is not None else ()
+
+
 def finish_statements(workload: Workload, statements: Sequence[str]) -> list[str]:
     """Return what follows loading: a statement about YCSB's only table is repeated for each table of the workload."""
     suite = _SUITES.get(workload.generator)

@@ -8,6 +8,7 @@ from knobscope.servers.memory import MemoryLimit, limit_memory
 from knobscope.servers.parts import PartHome, devices_of_part, make_part_homes, move_part, part_statements
 from knobscope.servers.readback import ask_instance, compare_effective, readback_request
 from knobscope.servers.server import Server, ServerFailedError, initialise_data, read_version
+from knobscope.servers.statements import count_rows
 
 __all__ = [
     "ANSWER_PARSERS",
@@ -20,6 +21,7 @@ __all__ = [
     "ask_instance",
     "compare_effective",
     "copy_data",
+    "count_rows",
     "devices_of_part",
     "fill_program",
     "initialise_data",

@@ -29,7 +29,7 @@ from knobscope.processes import (
     supervise,
     write_shared,
 )
-from knobscope.servers.parts import PartHome
+from knobscope.servers.parts import PartHome, attach_statements
 from knobscope.specs import (
     Dbms,
     Moment,
@@ -156,8 +156,9 @@ class Instance:
         return arguments
 
     def session_statements(self, configuration: Configuration, moment: Moment) -> list[str]:
-        """Return the statements that set knobs on every connection."""
-        return [
+        """Return the statements that open parts of the data on every connection, and those that set knobs."""
+        opening = attach_statements(self.dbms, self.homes) if moment == "start" else []
+        return opening + [
             self.fill_knob(writing.sql, name, value)
             for name, value, writing in self.knobs_at(configuration, moment)
             if writing.sql is not None

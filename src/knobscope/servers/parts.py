@@ -4,6 +4,7 @@ What is moved and linked is moved and linked by its owner, the user that servers
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,15 @@ def part_statements(dbms: Dbms, homes: Mapping[str, PartHome]) -> list[str]:
     ]
 
 
+def attach_statements(dbms: Dbms, homes: Mapping[str, PartHome]) -> list[str]:
+    """Return the statements that open parts on a connection where nothing in the data directory leads to them."""
+    return [
+        text.replace("{directory}", str(homes[part_knob(name)].directory))
+        for name, part in dbms.layout_parts.items()
+        for text in part.session or []
+    ]
+
+
 def move_part(name: str, part: Part, data: Path, directory: Path, snapshot: Path) -> PartHome:
     """Move a part out of a copied data directory into a new directory; of one with statements copy what was loaded.
 
@@ -51,6 +61,10 @@ def move_part(name: str, part: Part, data: Path, directory: Path, snapshot: Path
     """
     if part.load is not None:
         copy_data(snapshot / _PARTS / name, directory)
+        if part.pointer is not None:
+            _change_pointers(data, part.pointer, f"/{_PARTS}/{name}/", directory)
+        if part.pointer is not None or part.session is not None:
+            return PartHome(directory)
         link = _find_link(data, name)
         run_as_owner(["/bin/ln", "-sfnT", str(directory), str(data / link)], [data])
         return PartHome(directory, link)
@@ -76,6 +90,10 @@ def devices_of_part(part: Part, data: Path, home: PartHome | None, answer: str |
     paths = [Path(answer)] if answer is not None else []
     if part.writing is not None:
         paths += [*_list_files(part, data), *(_list_files(part, home.directory) if home else [])]
+    elif part.pointer is not None:
+        paths += [Path(pointer.read_text(encoding="utf-8")) for pointer in _find_files(data, part.pointer)]
+    elif home is not None and not home.prefix:
+        paths.append(home.directory)
     else:
         paths.append(data / (home.prefix if home else part.link or ""))
     return {path.stat().st_dev for path in paths if path.exists()}
@@ -87,6 +105,23 @@ def _list_files(part: Part, directory: Path) -> list[Path]:
         path
         for path in _walk(directory)
         if any(matches_pattern(pattern, str(path.relative_to(directory))) for pattern in part.files)
+    ]
+
+
+def _change_pointers(data: Path, pattern: str, before: str, directory: Path) -> None:
+    """Give the paths in files of a directory another start, up to and with `before`. UserError: no such file."""
+    pointers = _find_files(data, pattern)
+    if not pointers:
+        raise UserError(f"no file {pattern} in {data}: `load` of the part has made none; expected a path in it")
+    start = re.sub(r"([\\&|])", r"\\\1", f"{directory}/")
+    for pointer in pointers:
+        run_as_owner(["/bin/sed", "-i", f"s|^.*{before}|{start}|", str(pointer)], [data])
+
+
+def _find_files(data: Path, pattern: str) -> list[Path]:
+    """Return the files whose path below the data directory matches; no symbolic links, which lead elsewhere."""
+    return [
+        path for path in _walk(data) if matches_pattern(pattern, str(path.relative_to(data))) and not path.is_symlink()
     ]
 
 

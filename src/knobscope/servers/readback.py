@@ -61,10 +61,11 @@ def _tell_error(error: Exception) -> str:
 
 def _run(instance: Instance, command: list[str]) -> str:
     filled = instance.fill_command(command, {}, "start")
-    return _output_of(instance, filled)
+    return output_of(instance, filled)
 
 
-def _output_of(instance: Instance, command: list[str]) -> str:
+def output_of(instance: Instance, command: list[str]) -> str:
+    """Return what a command, ready to run, prints. ServerFailedError: it fails, hangs or prints too much."""
     process = instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         code, output, errors = capture(process, _ANSWER_S)
@@ -83,7 +84,7 @@ def _read_newest(instance: Instance, pattern: str) -> str:
     if not files:
         raise ServerFailedError(f"no file {Path(pattern).name} in the data directory tells the values in force", "")
     newest = max(files, key=lambda path: (path.lstat().st_mtime_ns, path.name))
-    return _output_of(instance, ["/bin/cat", "--", str(newest)])
+    return output_of(instance, ["/bin/cat", "--", str(newest)])
 
 
 def compare_effective(

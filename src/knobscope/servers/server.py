@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -67,12 +68,19 @@ def read_version(instance: Instance) -> str | None:
 class Server:
     """A running server. Use as a context manager: it is gone at the end, whatever happened."""
 
-    def __init__(self, instance: Instance, life: Lifecycle, configuration: Configuration, log: Path) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        life: Lifecycle,
+        configuration: Configuration,
+        log: Path,
+        arguments: Sequence[str] = (),
+    ) -> None:
         self.instance = instance
         self.life = life
         self.log = log
         write_config_files(instance, configuration, "start")
-        command = instance.fill_command(life.start, configuration, "start")
+        command = [*instance.fill_command(life.start, configuration, "start"), *map(instance.fill, arguments)]
         with open_log(log) as output:
             self.process = instance.start(command, stdout=output, stderr=output, end_signal=life.discard)
 

@@ -14,7 +14,15 @@ from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lo
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
 from knobscope.tables.remeasuring import REMEASURING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
-from knobscope.tables.runs import NO_BLOCK, EffectiveValueRow, IntervalRow, MonitorFacts, OperationRow, RunRow
+from knobscope.tables.runs import (
+    NO_BLOCK,
+    EffectiveValueRow,
+    IntervalRow,
+    MonitorFacts,
+    OperationRow,
+    RunRow,
+    StatementRow,
+)
 from knobscope.tables.tuning import TrialRow
 from knobscope.tables.writing import (
     insert_rows,
@@ -51,6 +59,7 @@ __all__ = [
     "RunRecord",
     "RunRow",
     "SensitivityRow",
+    "StatementRow",
     "TrialRow",
     "WhatIfRow",
     "WhatIfRunRow",

@@ -15,7 +15,7 @@ from knobscope.tables.block_layer import (
     SubmitterRow,
 )
 from knobscope.tables.calls import FaultRow, FileAccessRow, IoModeRow, SyscallRow
-from knobscope.tables.runs import CheckRow, EffectiveValueRow, IntervalRow, OperationRow, PhaseRow, RunRow
+from knobscope.tables.runs import CheckRow, EffectiveValueRow, IntervalRow, OperationRow, PhaseRow, RunRow, StatementRow
 from knobscope.tables.waits import WaitChainRow, WaitFileRow, WaitRow, WaitStackRow
 
 __all__ = ["BLOCK_TABLES", "RunRecord", "rows_of"]
@@ -28,6 +28,7 @@ class _RunRows(TypedDict, total=False):
     phases: list[PhaseRow]
     intervals: list[IntervalRow]
     operations: list[OperationRow]
+    statements: list[StatementRow]
     checks: list[CheckRow]
     io_profile: list[IoProfileRow]
     io_sizes: list[IoSizeRow]

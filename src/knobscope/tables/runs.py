@@ -14,6 +14,7 @@ __all__ = [
     "OperationRow",
     "PhaseRow",
     "RunRow",
+    "StatementRow",
 ]
 
 #: What stands for the block in `block_id` where a table that others measured tells of no blocks.
@@ -201,6 +202,25 @@ class OperationRow(RunColumns, total=False):
     latency_p99_us: Annotated[Real | None, "99th percentile of latency."]
 
 
+class StatementRow(RunColumns, total=False):
+    """Statements of a run by table: as the load client sent them, and as the server counted their rows."""
+
+    source: Annotated[
+        Text,
+        "`client`: the load client counted, also transactions that were repeated or rolled back; `server`: the server "
+        "did, in the window as exactly as it publishes its counters (PostgreSQL once a second).",
+    ]
+    operation: Annotated[Text | None, "Transaction or query that they belong to; NULL: the server knows none."]
+    table_name: Annotated[Text, "Table; a statement about several tables counts for each."]
+    statement: Annotated[Text, "`select`, `insert`, `update` or `delete`."]
+    calls: Annotated[Count | None, "Statements; NULL: the server counts rows only."]
+    rows: Annotated[
+        Count,
+        "Rows that they returned, or changed. For the server `select` are rows that it fetched, also to change them, "
+        "to join them or to compute with them.",
+    ]
+
+
 class CheckRow(RunColumns, total=False):
     """What the data was checked for after the run; one condition that does not hold makes the run invalid."""
 
@@ -215,5 +235,6 @@ RUNS_TABLES: dict[str, type] = {
     "effective_values": EffectiveValueRow,
     "intervals": IntervalRow,
     "operations": OperationRow,
+    "statements": StatementRow,
     "checks": CheckRow,
 }

@@ -1,7 +1,7 @@
 """What a watch says of a run: counts of the whole run, and rows of tables that lack only what the watch cannot know."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from knobscope.tables import FaultRow, FileAccessRow, FileRow, IoProfileRow, MonitorFacts
 from knobscope.tables.block_layer import IoLatencyRow, IoSeriesRow, IoSizeRow, QueueDepthRow, SubmitterRow
@@ -160,3 +160,4 @@ class Profile(MonitorFacts):
     out_of_order: NotRequired[int]
     other_requests: NotRequired[int]
     latency: NotRequired[list[LatencyRow]]
+    locality: NotRequired[Mapping[str, Any] | None]  # as `statistics.locality.Locality`; None: nothing was read

@@ -36,8 +36,9 @@ KNOBS: dict[str, dict[str, Any]] = {
         "when": "ahead",
     },
     "flusher": {"type": "boolean", "default": False, "mechanism": "flush", "when": "sync == 'none'"},
+    "device.table.customers": {"type": "enum", "values": ["data", "other"], "default": "data", "mechanism": "layout"},
 }
-SPECIAL = ("limit", "workers", "window", "flusher")  # only in studies that name them
+SPECIAL = ("limit", "workers", "window", "flusher", "device.table.customers")  # only in studies that name them
 CHOICES: dict[str, dict[str, Any] | None] = {
     "page": {"values": [1, 4, 16]},
     "buffer": {"values": [2, 8, 32]},
@@ -48,4 +49,5 @@ CHOICES: dict[str, dict[str, Any] | None] = {
     "workers": {"values": [8]},
     "window": {"values": [2, 32]},
     "flusher": None,
+    "device.table.customers": None,
 }

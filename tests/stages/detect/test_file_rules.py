@@ -53,6 +53,32 @@ def test_reads_that_suffer_from_writes_are_found_with_an_honest_gain(make_study:
     assert "would make the workload at most 3" in row.sentence
 
 
+MOVED: dict[str, tuple[dict[str, Any], str, str]] = {
+    # name: what moving the table does, and how the study was made; the verdict; words of the sentence
+    "gain": (
+        {"interference": LN2, "moved": 0.2},
+        "mismatch",
+        "moving customers to a device of its own (other): ",
+    ),
+    "no gain": ({"interference": LN2, "moved": 0.0, "repeats": 8}, "none", "gains nothing that matters: moving"),
+    "gain unforeseen": ({"interference": 0.0, "moved": 0.2}, "mismatch", "own (other): "),
+    "too few runs": ({"interference": LN2, "moved": 0.0, "noise": 0.2}, "insufficient", "too few runs show what is"),
+}
+
+
+@pytest.mark.parametrize("kind", MOVED)
+def test_a_table_that_was_moved_is_judged_by_what_was_measured(make_study: Make, kind: str) -> None:
+    fields, verdict, words = MOVED[kind]
+    knob, gain = "device.table.customers", fields.pop("moved")
+    truth = {(knob, "other"): Truth(throughput=gain)}
+    row = the_row(make_study(read_us=2500.0, knobs=(knob,), truth=truth, **fields).judge("read_write_interference"))
+    assert row.verdict == verdict, row.sentence
+    assert words in row.sentence.replace("\u00a0", " ")
+    if verdict == "mismatch":
+        assert row.penalty == pytest.approx(math.exp(gain), rel=0.05)
+        assert "at most" not in row.sentence
+
+
 def test_a_gain_that_is_too_small_is_no_mismatch(make_study: Make) -> None:
     row = the_row(make_study(interference=LN2, read_us=50.0).judge("read_write_interference"))
     assert row.verdict == "none"

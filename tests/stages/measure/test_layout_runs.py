@@ -139,3 +139,21 @@ def test_mariadb_redo_log_and_temporary_files_lie_where_the_layout_says(
     assert effective_in(record) == {"device.log": "there", "device.temp": "there"}
     assert written_in(record, "there") > 0
     assert any(row["file"] == "ib_logfile0" for row in record["files"] if row["role"] == "log")
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mariadb", "sqlite"])
+def test_a_table_of_tpcc_lies_where_the_layout_says(name: str, devices: dict[str, OpenDevice]) -> None:
+    dbms = lay_out(read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1], {"table.history": ["there"]})
+    small = {"records": 1, "threads": 2, "warmup_s": 0.5, "measure_s": 2, "parameters": {"scale": 100}}
+    workload = read_spec(ROOT / "specs/workloads/tpcc.yaml", Workload, None)[1].model_copy(update=small)
+    rig = Rig(dbms, workload, devices)
+    for device in ("data", "there"):
+        record = rig.measure(f"on-{device}", {"device.table.history": device})
+        assert record["run"]["status"] == "ok", record["run"]
+        assert effective_in(record) == {"device.table.history": device}
+        block = devices["there" if device == "there" else "here"].block
+        history = [row for row in record["files"] if row["table_name"] == "history"]
+        assert {row["device"] for row in history if row["op"] == "write"} <= {f"{block.major}:{block.minor}"}
+        calls = [row["calls"] for row in record["statements"] if row["table_name"] == "history"]
+        assert sum(calls) > 0
+    assert written_in(record, "there") > 0 or name == "postgresql"  # which writes tables at its checkpoints

@@ -71,6 +71,17 @@ def test_depth_of_hardware_queues_is_time_in_flight(traced_page: Page) -> None:
     assert {mark.get("class") for mark in cells} == {"depth s1", "depth s4"}
 
 
+def test_locality_is_one_picture_with_a_sentence(traced_page: Page) -> None:
+    (picture,) = _pictures(traced_page, "Bytes read from the device by size of an additional cache")
+    assert len([dot for dot in picture.iter(SVG + "circle") if len(dot)]) > 5
+    text = traced_page.section("files")
+    assert "What a larger cache would save" in text
+    assert re.search(r"80 % of the requests to a file go to \d+ % of ycsb.db\. Measured in", text)
+    assert re.search(
+        r"(An LRU cache of .* would save|would save nothing\.).*Measured in one run with the default", text
+    )
+
+
 def test_submitters_are_named_without_their_numbers(traced_page: Page) -> None:
     pictures = _pictures(traced_page, "by submitting thread: sqlite-N ")
     assert len(pictures) == 2

@@ -9,6 +9,7 @@ from knobscope.commands.trace.scatter import draw_scatter
 from knobscope.commands.trace.text import format_trace
 from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
+from knobscope.watch.locality import trace_locality
 
 __all__ = ["add_parser"]
 
@@ -22,11 +23,13 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"--plot: expected a name that ends in .svg, found {args.plot}")
     chosen = None if args.format == "auto" else args.format
     with open_trace(args.trace, chosen, args.device, args.file) as trace:
+        locality = trace_locality(trace.connection, "SELECT *, op = 0 AS is_read FROM requests WHERE op < 2")
         profile = profile_trace(trace, args.unit)
+        profile["locality"] = locality.record() if locality else None
         if args.plot:
             draw_scatter(trace, args.plot, args.colour)
     if not write_document(args, profile):
-        print(format_trace(profile), end="")
+        print(format_trace(profile, locality), end="")
     return 0
 
 

@@ -4,9 +4,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from knobscope.commands.trace.columns import ISSUE_TO_COMPLETION
-from knobscope.text.formats import LEAST_REQUESTS, format_count, format_micros, format_rate, format_share, loosen_units
+from knobscope.statistics.locality import Locality
+from knobscope.text.formats import (
+    LEAST_REQUESTS,
+    UNKNOWN,
+    format_count,
+    format_micros,
+    format_rate,
+    format_seconds,
+    format_share,
+    format_size,
+    loosen_units,
+)
+from knobscope.text.text_table import align
 from knobscope.watch import Profile
 from knobscope.watch.conclusion import conclude
+from knobscope.watch.locality import TracedLocality, describe_locality
 from knobscope.watch.text import format_profile
 
 __all__ = ["format_trace"]
@@ -21,10 +34,12 @@ _ODD = {
     "other_requests": "requests without a size or of another kind (not counted)",
     "lost_events": "lost events (not counted)",
 }
+#: A cache that saves less than this of the bytes read has no line.
+_WORTH_A_LINE = 0.01
 
 
-def format_trace(profile: Profile) -> str:
-    """Return a conclusion, the text of `knobscope watch` and, per operation, rate, latency and simpler measures."""
+def format_trace(profile: Profile, locality: TracedLocality | None) -> str:
+    """Return a conclusion, the text of `knobscope watch`, rates and latencies per operation, and locality of reads."""
     counts: Mapping[str, Any] = profile
     odd = [f"{format_count(counts[key])} {phrase}" for key, phrase in _ODD.items() if counts.get(key)]
     latencies = {row["op"]: row for row in profile["latency"]}
@@ -34,7 +49,49 @@ def format_trace(profile: Profile) -> str:
     head = f"{conclude(profile)}\n\n{profile['trace']} ({profile['format']})" + "".join(
         f"\n  {remark}" for remark in odd
     )
-    return f"{head}\n{format_profile(profile)}\n" + "\n".join(lines) + "\n"
+    blocks = [format_profile(profile), "\n".join([*lines, ""])]
+    if locality and (lines := _format_locality(locality)):
+        blocks.append("\n".join([*lines, ""]))
+    return f"{head}\n" + "\n".join(blocks)
+
+
+def _format_locality(traced: TracedLocality) -> list[str]:
+    """Return what a cache would save by its size and over time, and how requests spread over each file."""
+    locality = traced.locality
+    counted = "all of them" if locality.rate == 1 else f"a sample of {format_share(locality.rate)} of them"
+    used, block = format_size(locality.working_set_bytes), format_size(locality.block_bytes)
+    curve = [["a cache of", "saves of the bytes read"]]
+    curve += [
+        [format_size(point.cache_bytes), format_share(1 - point.miss_share)]
+        for point in locality.curve
+        if 1 - point.miss_share >= _WORTH_A_LINE
+    ]
+    files = [["file", "80 % of requests go to", "in ranges of", "cache saves of its reads"]]
+    for heat in locality.files:
+        if sum(part.reads + part.writes for part in heat.ranges) >= LEAST_REQUESTS:
+            saved = UNKNOWN if heat.saved_share is None else format_share(heat.saved_share)
+            hot = f"{format_share(heat.hot_share)} of it"
+            files.append([traced.name(heat.file), hot, format_size(heat.range_bytes), saved])
+    return [
+        describe_locality(locality),
+        loosen_units(f"{used} were read or written, in blocks of {block} ({counted} counted).{_over_time(locality)}"),
+        *([align(curve)] if len(curve) > 1 else []),
+        "",
+        align(files),
+    ]
+
+
+def _over_time(locality: Locality) -> str:
+    windows = [window for window in locality.windows if window.working_set_bytes]
+    sizes = [window.working_set_bytes for window in windows]
+    missed = [window.miss_share for window in windows if window.miss_share is not None]
+    if len(windows) < 2 or not missed:
+        return ""
+    return (
+        f" Of {len(locality.windows)} windows of {format_seconds(locality.windows[0].end_s)}, each used "
+        f"{format_size(min(sizes))} to {format_size(max(sizes))}; that cache would save "
+        f"{format_share(1 - max(missed))} to {format_share(1 - min(missed))} of what was read in one."
+    )
 
 
 def _describe(row: Mapping[str, Any], latency: Mapping[str, Any] | None) -> str:

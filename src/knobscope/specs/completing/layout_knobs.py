@@ -76,14 +76,16 @@ def _fill(name: str, part: Part) -> Part:
     """Return a part with its name in the study put into its statements; where it will lie is known later."""
     if part.load is None:
         return part
-    names = {"{part}": name, "{name}": name.partition(".")[2]}
-    load = []
-    for text in part.load:
-        filled = text
-        for placeholder, value in names.items():
-            filled = filled.replace(placeholder, value)
-        load.append(filled)
-    return part.model_copy(update={"load": load})
+
+    def fill(text: str) -> str:
+        return text.replace("{part}", name).replace("{name}", name.partition(".")[2])
+
+    texts = {
+        "load": [fill(text) for text in part.load],
+        "pointer": fill(part.pointer) if part.pointer else None,
+        "session": [fill(text) for text in part.session] if part.session else None,
+    }
+    return part.model_copy(update=texts)
 
 
 def _make_knob(name: str, part: Part, devices: list[str]) -> Knob:

@@ -10,7 +10,7 @@ from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.introspect import Introspection
 from knobscope.specs.models.kernel import is_kernel_knob
 from knobscope.specs.models.knob import Knob, Version
-from knobscope.specs.models.lifecycle import Command, Connection, Lifecycle, Loading, Readback
+from knobscope.specs.models.lifecycle import Command, Connection, Lifecycle, Loading, Readback, StatementCounts
 from knobscope.specs.models.part import Part, PartName, part_knob
 from knobscope.specs.models.programs import PathName, Program, find_bare_paths
 from knobscope.specs.models.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
@@ -135,6 +135,9 @@ class Dbms(SpecModel):
         "serve clients: what an operation waits for is what these wait for. A thread that serves clients and that no "
         "pattern names is a `session` too, another one is of a class of its own name.",
     )
+    statements: StatementCounts | None = Field(
+        default=None, description="How it is asked what it did to the rows of each table, for `measure: [statements]`."
+    )
     parts: dict[PartName, Part] = Field(
         default_factory=dict,
         description="What of its data may lie on another device than the rest, for `layout` of a study.",
@@ -163,6 +166,13 @@ class Dbms(SpecModel):
         for name, part in self.parts.items():
             if part.writing is not None:
                 yield from self._find_wrong_writing(("parts", name, "writing"), "restart", part.writing, named=False)
+
+    @property
+    def running_programs(self) -> dict[str, Program]:
+        """The programs that runs depend on: all but one that is only asked for statements."""
+        used = {command[0] for location, command in self._commands() if location[0] != "statements"}
+        asked = {self.statements.command[0]} if self.statements else set()
+        return {name: program for name, program in self.programs.items() if name in used or name not in asked}
 
     def _find_unknown_files(self) -> Iterator[Misfit]:
         """Yield programs and files of commands that neither `programs` nor `paths` has."""
@@ -236,6 +246,7 @@ class Dbms(SpecModel):
         commands: dict[tuple[Value, ...], list[str] | None] = {
             ("version",): self.version,
             ("readback", "command"): self.readback.command,
+            ("statements", "command"): self.statements.command if self.statements else None,
         }
         if life is not None:
             for part in ("init", "start", "ready"):

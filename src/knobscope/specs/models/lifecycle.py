@@ -9,7 +9,7 @@ from knobscope.specs.models.drivers import Driver
 from knobscope.specs.models.template import AskedKnob, Template, TemplateOrKnobs, TemplateOrPassword
 from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
-__all__ = ["SQL_BINDING", "Command", "Connection", "Jvm", "Lifecycle", "Loading", "Readback"]
+__all__ = ["SQL_BINDING", "Command", "Connection", "Jvm", "Lifecycle", "Loading", "Readback", "StatementCounts"]
 
 Command = Annotated[list[Template], Field(min_length=1)]
 CommandWithKnobs = Annotated[list[TemplateOrKnobs], Field(min_length=1)]
@@ -46,6 +46,19 @@ class Lifecycle(SpecModel):
         description="Signal that ends it at once, without saving anything, but lets it return shared memory; absent: "
         "it is killed. Runs end like this, since their data is thrown away.",
     )
+
+
+class StatementCounts(SpecModel):
+    """How a server is asked what it did to the rows of each table, for `measure: [statements]` of a study."""
+
+    command: Command = Field(
+        description="Prints a line for each table and statement (select, insert, update, delete): table, statement and "
+        "the number of rows since the server began to count, with a tab between two of them."
+    )
+    start: list[Template] = Field(
+        default_factory=list, description="Arguments of the server without which it does not count."
+    )
+    source: str = Field(description="Where this is documented.")
 
 
 class Readback(SpecModel):

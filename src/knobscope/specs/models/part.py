@@ -55,8 +55,20 @@ class Part(SpecModel):
         default=None,
         min_length=1,
         description="Statements after loading that make a tablespace in {directory} and put the part into it. The "
-        "symbolic link that the DBMS makes to it leads to another device later. {part} is the name of the "
+        "symbolic link that the DBMS makes to it (or what `pointer` or `session` say) leads to another device later. "
+        "{part} is the name of the "
         "part in the study; where {name} occurs, the study says of what: `table.stock` of the part `table`.",
+    )
+    pointer: PartStatement | None = Field(
+        default=None,
+        description="With `load`: pattern of the files below the data directory that hold the path of a file of the "
+        "part, where the DBMS makes no symbolic link. Each run gets them with the path of its own copy.",
+    )
+    session: list[PartStatement] | None = Field(
+        default=None,
+        min_length=1,
+        description="With `load`: statements on every connection that carries load, which open the part in "
+        "{directory}, where the DBMS finds it in no other way.",
     )
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes the way.")
 
@@ -72,6 +84,11 @@ class Part(SpecModel):
         for key in ("files", "setting"):
             if getattr(self, key) and self.writing is None:
                 yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `writing` only")
+        for key in ("pointer", "session"):
+            if getattr(self, key) and self.load is None:
+                yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `load` only")
+        if self.pointer and self.session:
+            yield Misfit(("session",), "both `pointer` and `session`", "one of them")
         if self.writing is not None:
             if self.writing.by_value is not None:
                 yield Misfit(("writing", "by_value"), "this key", "{value} in one of the other ways: it is a directory")

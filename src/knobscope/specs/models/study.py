@@ -290,13 +290,16 @@ class Study(SpecModel):
         "us each), "
         "page faults on mapped files (1 to 2 us each), what threads wait for (docs/how-to/waits.md).",
     )
-    measure: list[Literal["recovery"]] = Field(
+    measure: list[Literal["recovery", "statements"]] = Field(
         default_factory=list,
         description="What is measured of each run in addition to the load. `recovery`: after the window the server "
         "is killed "
         "while a client writes, and started again on the data that it left. The time until it answers, and what it "
         "lost of the writes that it had acknowledged, are responses like throughput (columns `recovery_s` and "
-        "`lost_s`). A run takes about 4 s more; a DBMS that lives in its client has none.",
+        "`lost_s`). A run takes about 4 s more; a DBMS that lives in its client has none. `statements`: rows that the "
+        "server selects, inserts, updates and deletes in each table (table `statements`), asked of the server twice a "
+        "run; it may have to be started with more counters (`statements` of its spec). TPC-C's own statements are "
+        "always counted.",
     )
     trace: bool = Field(
         default=False,

@@ -75,6 +75,7 @@ def open_measurer(
             layout,
             specs.study.client,
             "recovery" in specs.study.measure,
+            "statements" in specs.study.measure,
         )
         store = RunStore(store_directory)
         if watch.reason is not None and store.is_empty:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from knobscope.servers import (
     ServerFailedError,
     ask_instance,
     compare_effective,
+    count_rows,
     limit_memory,
     open_instance,
 )
@@ -49,6 +51,7 @@ from knobscope.stages.measure.layout import find_layout, group_trees, list_layou
 from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.phases import PhaseClock
 from knobscope.stages.measure.recovery import Crash, open_crash
+from knobscope.stages.measure.statements import list_statements
 from knobscope.stages.measure.validity import RunFailedError, check_data, check_result, check_window
 from knobscope.stages.measure.window import requested_window, share_of_window
 from knobscope.stages.prepare import DiskRoom, Snapshot, copy_snapshot
@@ -87,6 +90,7 @@ class Bench:
     layout: Mapping[str, OpenDevice] = field(default_factory=dict)  # other devices, for parts of the data
     client: ClientHost | None = None  # where YCSB's client runs, unless it is here
     measures_recovery: bool = False  # after the window
+    counts_statements: bool = False  # by the server
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
     @property
@@ -221,7 +225,8 @@ def _carry_out(
         server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
         stack.enter_context(_telling_of_limit(limit))
         if dbms.lifecycle is not None:
-            server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log))
+            counters = dbms.statements.start if bench.counts_statements and dbms.statements else []
+            server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log, counters))
             limit.add(server.pid)
         stack.enter_context(notice_disturbance(instance, server, limit))
         if server is not None:
@@ -237,9 +242,11 @@ def _carry_out(
         trees = read_trees(instance)  # during the warm-up: it costs the measured window nothing
         client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
+        before = count_rows(instance) if bench.counts_statements else Counter()
         client.wait_measured(workload.measure_s + _GRACE_S)
         clock.end("load")
         profile = bench.watch.end()
+        after = count_rows(instance) if bench.counts_statements else Counter()
         trees += read_trees(instance)
         grouped = group_trees(trees, bench.layout)
         record["files"] = list_files(profile, grouped[None], dbms, tables)
@@ -250,7 +257,9 @@ def _carry_out(
         record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
-        _record_result(bench, client.result(), profile, record)
+        result = client.result()
+        record["statements"] = list_statements(result.statements, before, after, workload)
+        _record_result(bench, result, profile, record)
         clock.end("collect")
         if crash is not None:
             crash.write()

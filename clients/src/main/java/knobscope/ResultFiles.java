@@ -19,7 +19,7 @@ final class ResultFiles {
   /** {@code fromNs} and {@code toNs} bound the measured window (System.nanoTime). */
   static void write(Path directory, IntervalLog log, long fromNs, long toNs) throws IOException {
     place(directory, "intervals.csv", intervals(log, fromNs));
-    place(directory, "summary.json", summary(log.window(), (toNs - fromNs) / 1e9));
+    place(directory, "summary.json", summary(log.window(), StatementCounts.SHARED.window(), (toNs - fromNs) / 1e9));
   }
 
   /** One line for each interval and operation with traffic; ALL has a line for every interval. */
@@ -39,7 +39,8 @@ final class ResultFiles {
   }
 
   /** Latencies of an operation without a single success are null. */
-  static String summary(Map<String, Sample.Stats> window, double seconds) throws IOException {
+  static String summary(Map<String, Sample.Stats> window, Map<StatementCounts.Key, long[]> statements, double seconds)
+      throws IOException {
     StringWriter text = new StringWriter();
     try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
       json.writeStartObject();
@@ -51,10 +52,25 @@ final class ResultFiles {
         json.writeEndObject();
       }
       json.writeEndObject();
+      json.writeArrayFieldStart("statements");
+      for (Map.Entry<StatementCounts.Key, long[]> statement : statements.entrySet()) {
+        writeStatement(json, statement.getKey(), statement.getValue());
+      }
+      json.writeEndArray();
       json.writeStringField("first_failure", Failures.first());
       json.writeEndObject();
     }
     return text.toString();
+  }
+
+  private static void writeStatement(JsonGenerator json, StatementCounts.Key key, long[] counted) throws IOException {
+    json.writeStartObject();
+    json.writeStringField("operation", key.transaction());
+    json.writeStringField("table_name", key.table());
+    json.writeStringField("statement", key.kind());
+    json.writeNumberField("calls", counted[0]);
+    json.writeNumberField("rows", counted[1]);
+    json.writeEndObject();
   }
 
   private static void writeStats(JsonGenerator json, Sample.Stats stats) throws IOException {

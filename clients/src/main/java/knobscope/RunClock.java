@@ -44,6 +44,7 @@ final class RunClock extends Thread {
     try {
       long fromNs = pass(System.nanoTime(), settings.warmupNs(), at -> Events.emitTime("measuring", at));
       log.openWindow();
+      StatementCounts.SHARED.openWindow();
       long toNs = pass(fromNs, settings.measureNs(), this::end);
       finish(fromNs, toNs);
     } catch (RuntimeException | IOException e) {
@@ -53,6 +54,7 @@ final class RunClock extends Thread {
 
   private void end(Instant at) {
     endedAt = at;
+    StatementCounts.SHARED.closeWindow();
     over.countDown();
   }
 

@@ -85,6 +85,12 @@ public final class TimedDB extends DB {
     return OF_THREAD.get();
   }
 
+  /** The operation that this thread is at, or was at last; null before the first one, and in other threads. */
+  static String operationOfThread() {
+    TimedDB own = OF_THREAD.get();
+    return own == null ? null : own.current;
+  }
+
   /** The binding under test, for a workload with transactions of its own. */
   public DB binding() {
     return binding;

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class ResultFilesTest {
@@ -28,7 +29,7 @@ class ResultFilesTest {
 
   @Test
   void latenciesOfOperationsThatNeverWorkedAreNull() throws IOException {
-    String json = ResultFiles.summary(logWithAnIdleInterval().window(), 1.5);
+    String json = ResultFiles.summary(logWithAnIdleInterval().window(), Map.of(), 1.5);
     assertTrue(json.startsWith("{\"window_s\":1.5,\"operations\":{\"ALL\":{\"ok\":1,\"failed\":1,\"mean_us\":2"), json);
     assertTrue(json.contains("\"UPDATE\":{\"ok\":0,\"failed\":1,\"mean_us\":null,\"p50_us\":null"), json);
   }

@@ -12,6 +12,7 @@ from knobscope.stages.report.sections.ranking import RankingSection, build_ranki
 from knobscope.stages.report.sections.recovery import build_recoveries
 from knobscope.stages.report.sections.runs import RunsSection, build_runs
 from knobscope.stages.report.sections.sequentiality import order_figures
+from knobscope.stages.report.sections.statements import build_statements
 from knobscope.stages.report.sections.times import time_figures
 from knobscope.stages.report.sections.traffic import FilesSection, build_files
 from knobscope.stages.report.sections.tuning import TuningSection, build_tuning
@@ -38,6 +39,7 @@ __all__ = [
     "build_ranking",
     "build_recoveries",
     "build_runs",
+    "build_statements",
     "build_tuning",
     "build_waiting",
     "draw_pictures",

@@ -1,13 +1,15 @@
-"""Single requests of a run that left a trace: offsets over time by file and by thread, and depth by hardware queue."""
+"""Single requests of a run that left a trace: offsets over time by file and thread, depth of queues, locality."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-from knobscope.figures import OP_LOOKS, Figure, Point, PointGroup, draw_queues, draw_scatter, slug
+from knobscope.figures import OP_LOOKS, Figure, Point, PointGroup, draw_locality, draw_queues, draw_scatter, slug
 from knobscope.specs import Case
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.tables import open_files
-from knobscope.text.formats import format_count, format_number, plural
+from knobscope.text.formats import format_count, format_number, format_size, plural
+from knobscope.watch.locality import describe_heat, describe_locality, trace_locality
 
 __all__ = ["trace_figures"]
 
@@ -23,7 +25,8 @@ def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
     """Return the pictures of one traced run, the default configuration's if there is one.
 
     A picture per file of the busiest, by operation; a second one by thread where several threads asked for the file;
-    and the depth of the hardware queues. System calls leave no trace, only counts: their side is in `access_contrasts`.
+    the depth of the hardware queues; and the locality of reads. System calls leave no trace, only counts: their side is
+    in `access_contrasts`.
     """
     runs = data.rows(
         "SELECT run_id, is_sentinel FROM runs WHERE dbms = ? AND device = ? AND workload = ? "
@@ -56,7 +59,7 @@ def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure
         figures += [figure for figure in by_thread if len({row["thread"] for row in figure.data}) > 1]
     if "queue" in columns:
         figures += list(_queue_figures(data, case, run, events))
-    return figures
+    return figures + _locality_figures(data, case, run, events)
 
 
 def _describe_run(run: Row) -> str:
@@ -131,6 +134,36 @@ def _read_cells(data: StudyData, events: Path, file: Row, group: str) -> Rows:
         """,  # noqa: S608 - names and numbers of ours
         str(events), file["file"],
     )  # fmt: skip
+
+
+def _locality_figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure]:
+    """Return what a larger cache would save of the reads, by its size and over the run; nothing without reads."""
+    requests = "SELECT *, op = 'read' AS is_read FROM read_parquet(?) WHERE op IN ('read', 'write')"
+    traced = trace_locality(data.connection, requests, str(events))
+    if traced is None:
+        return []
+    locality = traced.locality
+    curve = [(float(point.cache_bytes), point.miss_share) for point in locality.curve]
+    windows = [
+        [(window.end_s, share) for window, share in zip(locality.windows, shares, strict=True) if share is not None]
+        for shares in (
+            [window.first_share for window in locality.windows],
+            [window.miss_share for window in locality.windows],
+        )
+    ]
+    used = format_size(locality.working_set_bytes)
+    sentence = f"{describe_locality(locality)} {describe_heat(traced)}".strip()
+    return [
+        Figure(
+            name=slug("locality", *str(case).split("/")),
+            title="What a larger cache would save",
+            description=f"Bytes read from the device by size of an additional cache, and over the seconds of a run; "
+            f"{used} were used. {sentence}",
+            draw=lambda width: draw_locality(width, curve, locality.first_share, locality.useful_cache_bytes, windows),
+            data=[*map(asdict, locality.curve), *map(asdict, locality.windows)],
+            caption=f"{sentence} Measured in {_describe_run(run)}.",
+        )
+    ]
 
 
 def _queue_figures(data: StudyData, case: Case, run: Row, events: Path) -> Iterator[Figure]:

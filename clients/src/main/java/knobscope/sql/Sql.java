@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import knobscope.StatementCounts;
 
 /** A connection without autocommit, and its statements, each prepared once. */
 public final class Sql {
@@ -43,7 +44,9 @@ public final class Sql {
   }
 
   public int update(String sql, Object... values) throws SQLException {
-    return bound(sql, values).executeUpdate();
+    int rows = bound(sql, values).executeUpdate();
+    StatementCounts.SHARED.add(sql, rows);
+    return rows;
   }
 
   public <T> List<T> all(String sql, Row<T> row, Object... values) throws SQLException {
@@ -53,6 +56,7 @@ public final class Sql {
         found.add(row.of(rows));
       }
     }
+    StatementCounts.SHARED.add(sql, found.size());
     return found;
   }
 

@@ -1,0 +1,93 @@
+package knobscope;
+
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * Statements of SQL by transaction, table and kind, each with the rows that it returned or changed: all that were
+ * carried out, also those of transactions that were rolled back or repeated. A statement about several tables counts
+ * for each of them.
+ */
+public final class StatementCounts {
+  public static final StatementCounts SHARED = new StatementCounts();
+
+  private static final Pattern KIND = Pattern.compile("\\s*(\\w+)");
+  private static final Pattern TABLES =
+      Pattern.compile("\\b(?:from|into|update|join)\\s+(\\w+(?:\\s*,\\s*\\w+)*)", Pattern.CASE_INSENSITIVE);
+
+  private final Map<String, List<Target>> targets = new ConcurrentHashMap<>();
+  private final Map<Key, Sums> counts = new ConcurrentHashMap<>();
+  private volatile Map<Key, long[]> window = Map.of();
+
+  /** What a statement does to one table. */
+  record Target(String table, String kind) {}
+
+  /** What is counted apart. */
+  record Key(String transaction, String table, String kind) implements Comparable<Key> {
+    @Override
+    public int compareTo(Key other) {
+      return toString().compareTo(other.toString());
+    }
+  }
+
+  private record Sums(LongAdder calls, LongAdder rows) {}
+
+  /** Counts a statement for the operation that this thread is at; without one nothing is counted. */
+  public void add(String sql, long rows) {
+    String transaction = TimedDB.operationOfThread();
+    if (transaction != null) {
+      for (Target target : targets.computeIfAbsent(sql, StatementCounts::targetsOf)) {
+        Sums sums = counts.computeIfAbsent(new Key(transaction, target.table(), target.kind()),
+            key -> new Sums(new LongAdder(), new LongAdder()));
+        sums.calls().increment();
+        sums.rows().add(rows);
+      }
+    }
+  }
+
+  /** The tables that a statement names, in its words. */
+  static List<Target> targetsOf(String sql) {
+    Matcher first = KIND.matcher(sql);
+    String kind = first.lookingAt() ? first.group(1).toLowerCase(Locale.ROOT) : "";
+    Set<String> tables = new LinkedHashSet<>();
+    for (Matcher named = TABLES.matcher(sql); named.find();) {
+      tables.addAll(List.of(named.group(1).toLowerCase(Locale.ROOT).split("\\s*,\\s*")));
+    }
+    return tables.stream().map(table -> new Target(table, kind)).toList();
+  }
+
+  /** The measured window begins: what was counted before is left out. */
+  void openWindow() {
+    window = sums();
+  }
+
+  /** The measured window ends: what is counted from now on is left out. */
+  void closeWindow() {
+    Map<Key, long[]> before = window;
+    Map<Key, long[]> counted = sums();
+    before.forEach((key, sums) -> {
+      counted.get(key)[0] -= sums[0];
+      counted.get(key)[1] -= sums[1];
+    });
+    window = counted;
+  }
+
+  /** Calls and rows in the window, once it is closed. */
+  Map<Key, long[]> window() {
+    return window;
+  }
+
+  private Map<Key, long[]> sums() {
+    Map<Key, long[]> sums = new TreeMap<>();
+    counts.forEach((key, count) -> sums.put(key, new long[] {count.calls().sum(), count.rows().sum()}));
+    return sums;
+  }
+}

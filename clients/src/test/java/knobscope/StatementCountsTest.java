@@ -1,0 +1,32 @@
+package knobscope;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class StatementCountsTest {
+  private static List<String> of(String sql) {
+    return StatementCounts.targetsOf(sql).stream().map(target -> target.kind() + " " + target.table()).toList();
+  }
+
+  @Test
+  void everyTableOfAStatementIsFound() {
+    assertEquals(List.of("select district"), of("select d_tax from district where d_id = ?"));
+    assertEquals(List.of("select warehouse", "select customer"), of("select w_tax from warehouse, customer where w_id = ?"));
+    assertEquals(List.of("select order_line", "select stock"),
+        of("SELECT count(*) FROM order_line JOIN stock ON s_i_id = ol_i_id WHERE ol_w_id = ?"));
+    assertEquals(List.of("insert new_order"), of("insert into new_order (no_o_id) values (?)"));
+    assertEquals(List.of("update warehouse"), of("update warehouse set w_ytd = w_ytd + ? where w_id = ?"));
+    assertEquals(List.of("delete new_order"), of("delete from new_order where no_o_id = ?"));
+    assertEquals(List.of("select item"), of("select i_id from (select * from item) x where i_id in (select i_id from item)"));
+  }
+
+  @Test
+  void aThreadWithoutAnOperationCountsNothing() {
+    StatementCounts.SHARED.openWindow();
+    StatementCounts.SHARED.add("select 1 from item", 1);
+    StatementCounts.SHARED.closeWindow();
+    assertEquals(0, StatementCounts.SHARED.window().size());
+  }
+}

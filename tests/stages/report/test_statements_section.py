@@ -1,0 +1,58 @@
+"""What the page says of statements by table: the client's shares, the server's rows, the bytes of the files."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from pages import Page, render
+
+from knobscope.specs import StudySpecs
+
+_RUNS = (
+    "CREATE TEMP TABLE chosen AS SELECT run_id FROM runs WHERE device = 'fast-flash' AND is_sentinel AND status = 'ok'"
+)
+_CLIENT = """
+    INSERT INTO statements (run_id, source, operation, table_name, statement, calls, rows)
+    SELECT run_id, 'client', operation, table_name, statement, calls, rows FROM chosen, (VALUES
+        ('NEW_ORDER', 'item', 'select', 600, 594), ('NEW_ORDER', 'stock', 'update', 300, 300),
+        ('PAYMENT', 'history', 'insert', 100, 100)) t (operation, table_name, statement, calls, rows)
+"""
+_SERVER = """
+    INSERT INTO statements (run_id, source, table_name, statement, rows)
+    SELECT run_id, 'server', table_name, statement, rows FROM chosen, (VALUES
+        ('item', 'select', 700), ('stock', 'select', 350), ('stock', 'update', 350)) t (table_name, statement, rows)
+"""
+_OPERATIONS = """
+    INSERT INTO operations (run_id, operation, ok)
+    SELECT run_id, operation, ok FROM chosen, (VALUES ('NEW_ORDER', 60), ('PAYMENT', 100)) t (operation, ok)
+"""
+_FILES = """
+    INSERT INTO files (run_id, file, role, table_name, op, requests, bytes)
+    SELECT run_id, 'base/1', 'data', 'stock', op, 10, bytes
+    FROM chosen, (VALUES ('read', 3_000_000), ('write', 1_048_576)) t (op, bytes)
+"""
+
+
+def test_shares_rows_and_bytes_of_each_table(
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study("DELETE FROM files", _RUNS, _CLIENT, _SERVER, _OPERATIONS, _FILES)
+    text = render(database, specs, tmp_path).section("files").replace("\u00a0", " ")
+    text = text[text.index("Statements by table") :]
+    assert "Of the statements, 60 % select, 30 % update and 10 % insert. Only read: item." in text
+    assert "stock takes 30 % of the statements, 100 % of the bytes read and 100 % of the bytes written" in text
+    assert re.search(r"item\s*60 %\s*0 %\s*0 %\s*0 %\s*700\s*0", text), text
+    assert re.search(r"stock\s*0 %\s*0 %\s*30 %\s*0 %\s*350\s*350\s*2.86 MiB\s*1 MiB", text), text
+    assert "Rows fetched (server)" in text
+    assert re.search(r"item\s*10 select\s*–\s*stock\s*5 update\s*–\s*history\s*–\s*1 insert", text), text
+
+
+def test_rows_of_the_server_alone(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> None:
+    text = render(changed_study(_RUNS, _SERVER), specs, tmp_path).section("files").replace("\u00a0", " ")
+    assert "Of the rows, 75 % select and 25 % update." in text
+    assert "Select, of all rows" in text
+    assert "Statements per transaction" not in text
+
+
+def test_without_statements_nothing_is_said(page: Page) -> None:
+    assert "Statements by table" not in page.section("files")
