@@ -101,6 +101,14 @@ def test_rows_are_spread_over_a_whole_number_of_tables(shelf: Path) -> None:
     assert (knobs["workload.range_size"].default, knobs["workload.range_size"].apply) == (100, "restart")
 
 
+def test_a_table_of_ycsb_has_columns_for_so_many_fields(shelf: Path) -> None:
+    (shelf / "dbms/sqlite.yaml").write_text((SPECS / "dbms/sqlite.yaml").read_text())
+    text = STUDY.replace("server", "sqlite").replace("flush:", "synchronous:")
+    (shelf / "studies/varied.yaml").write_text(text % ("", "fieldcount: [5, 11]"))
+    with pytest.raises(SpecErrors, match=r"fieldcount\.1: found 11 fields; expected at most 10"):
+        load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
+
+
 def test_a_configuration_is_split_into_load_and_dbms(shelf: Path) -> None:
     workload = load(shelf, "threads: [3]").workloads["mix"]
     configuration = {"flush": False, "workload.threads": 3, "workload.read_share": 0.9, "workload.cold": True}
