@@ -319,6 +319,8 @@ class Study(SpecModel):
         yield from _find_repeated_names(("tune", "spaces"), self.tune.spaces if self.tune else [])
         yield from _find_repeated_names(("sweep", "always"), self.sweep.always)
         yield from self._find_wrong_devices()
+        if self.layout and self.factors.filesystem.settings:
+            yield Misfit(("factors", "filesystem"), "this key together with `layout`", "one of the two")
         if not any(self.whole_of(dbms) for dbms in self.knobs):
             yield from self.find_unvaried()
 
