@@ -149,9 +149,11 @@ class KernelFactors(SpecModel):
                 if other is not None and setting in self.kernel_settings.get(family, {}):
                     found = f"{other.name}, whose file system has no such setting"
                     yield document.problem(("factors", family, setting), found, "devices with ext4")
-        with_journal = [v for v in variants if v.emulate is not None and v.emulate.journal]
-        for variant, misfit in ((v, m) for v in with_journal for m in v.emulate.find_misfits()):
-            yield document.problem(("factors", "filesystem"), f"{variant.name}: {misfit.found}", misfit.expected)
+        for variant in variants:
+            if variant.emulate is not None and variant.emulate.journal:
+                for misfit in variant.emulate.find_misfits():
+                    found = f"{variant.name}: {misfit.found}"
+                    yield document.problem(("factors", "filesystem"), found, misfit.expected)
 
     def _list_filesystems(self, device: Device) -> Iterator[Device]:
         """Yield a device with each file system that a study varies."""

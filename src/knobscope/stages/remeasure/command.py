@@ -19,7 +19,7 @@ from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.cuts import cut_fastest, open_cutter
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
-from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.publishing import list_new_effects, restate_finding
 from knobscope.stages.remeasure.questions import (
     Question,
@@ -141,7 +141,8 @@ def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tupl
         sorted(questions, key=lambda question: str(question.case)), key=lambda question: question.case
     ):
         if is_modelled(device):
-            modelled, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
+            devices = {**what_if_devices(device), **layered_devices(device)}
+            modelled, measured = answer_questions(bench, device, devices, list(of_case))
             answers += modelled
         else:
             delayed, measured = answer_with_delays(bench, device, list(of_case))
