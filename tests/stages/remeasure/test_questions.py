@@ -14,7 +14,7 @@ from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import case_space
 from knobscope.stages.remeasure.experiment import _list_changed, _share_references
-from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import (
     Question,
     ask_fastest,
