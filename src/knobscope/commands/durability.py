@@ -10,8 +10,7 @@ from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Value, Workload, read_spec, suggest, value_text
 from knobscope.specs.reading.arguments import find_spec
-from knobscope.stages.measure import PowerCut
-from knobscope.stages.remeasure.cuts import count_losses, loses_more, open_cutter
+from knobscope.stages.measure import PowerCut, count_losses, loses_more, open_cutter
 from knobscope.storage import write_json
 from knobscope.text.formats import format_count, plural
 

@@ -12,8 +12,7 @@ from knobscope.cli import main
 from knobscope.devices.mounts import list_mounts
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.shelf import read_spec
-from knobscope.stages.measure import PowerCut
-from knobscope.stages.remeasure.cuts import loses_more, open_cutter
+from knobscope.stages.measure import PowerCut, loses_more, open_cutter
 
 ROOT = Path(__file__).parents[3]
 

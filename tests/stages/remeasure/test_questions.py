@@ -218,7 +218,9 @@ def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
 def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing(specs: StudySpecs) -> None:
     again = 3 * LOOKS * (4 + 4 + 2 + 2 + 6 + 4)  # with the headlines and the fastest configurations
     three = replace(specs, rules={name: specs.rules[name] for name in ("flush", "io_size", "io_sequentiality", "tier")})
-    assert count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 4  # one of them a layer
+    assert (
+        count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 4
+    )  # one of them a layer
     flush = replace(specs, rules={"flush": specs.rules["flush"]})
     assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 4) * 2
     limited = replace(specs, study=specs.study.model_copy(update={"budget": Budget(runs=400)}))

@@ -143,6 +143,15 @@ class Tune(SpecModel):
     repeats: int = Field(
         default=3, ge=2, le=1000, description="Times that the best configuration of each is measured again."
     )
+    # Left out where it is usual, so that finished sessions stay finished.
+    cuts: int = Field(
+        default=5,
+        ge=0,
+        le=1000,
+        exclude_if=lambda value: value == 5,
+        description="Power cuts of the best configuration of each tuner: the best one that keeps all rows that it "
+        "acknowledged wins. For loads of YCSB, as root, without `with_durability`; 0: none.",
+    )
 
 
 class Remeasure(SpecModel):
