@@ -37,6 +37,7 @@ def _run(args: argparse.Namespace) -> int:
         measurer = stack.enter_context(open_measurer(specs, case, args.root, args.profile, args.store, progress))
         cut = None
         if tune.cuts and not tune.with_durability:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
             cutter = stack.enter_context(open_cutter(args.out.parent))
             cut = partial(cut_case, specs, case, default=tuners[0].space.default, cuts=tune.cuts, cutter=cutter)
         records, plan, trials = tune_case(specs, case, tune, tuners, measurer.measure, cut)
