@@ -158,8 +158,9 @@ def check_study_names(document: Document, study: Study) -> Iterator[SpecProblem]
                 yield document.problem((key, name), "a DBMS that the study does not use", expected)
     for name in known_dbms:
         varies_layout = any(isinstance(devices, list) for devices in study.layout.get(name, {}).values())
-        if not study.knobs.get(name) and study.whole_of(name) is None and not varies_layout:
-            yield document.problem(("knobs", name), "no knob", "at least one knob to vary")
+        varies_other = varies_layout or study.factors.workload or study.factors.kernel_settings
+        if not study.knobs.get(name) and study.whole_of(name) is None and not varies_other:
+            yield document.problem(("knobs", name), "no knob", "at least one knob, or one of `factors`, to vary")
 
 
 def check_memory(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
