@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from knobscope.cli import main
+from knobscope.commands.durability import list_settings
 from knobscope.devices.mounts import list_mounts
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.shelf import read_spec
@@ -57,6 +58,16 @@ def test_a_loss_counts_against_that_of_the_default(
     lost: list[int | None], of_default: list[int | None], more: bool
 ) -> None:
     assert loses_more([PowerCut(200, rows) for rows in lost], [PowerCut(200, rows) for rows in of_default]) == more
+
+
+def test_a_setting_is_tried_with_the_knobs_without_which_it_has_no_effect(short_workload: Workload) -> None:
+    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]
+    settings = {
+        (knob, value): (risk, change) for knob, value, risk, change in list_settings(mariadb, short_workload, [])
+    }
+    assert settings["sync_binlog", 1000] == (True, {"log_bin": True})
+    assert settings["sync_binlog", 1] == (False, {"log_bin": True})
+    assert settings["innodb_doublewrite", False] == (True, {})
 
 
 @pytest.mark.real
