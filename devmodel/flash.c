@@ -27,6 +27,7 @@ struct flash {
     struct bus bus, write_bus; /* the second one only where it is not the first */
     double flush_free, stalled_until;
     double unstalled;      /* bytes since the last stall */
+    double gathered;       /* bytes written since the last flush that stored them */
     bool dirty;            /* something was written since the last flush */
     struct destage *cache; /* ring, in the order of storing */
     size_t cache_head, cache_count, cache_room;
@@ -167,6 +168,7 @@ static double write_through(struct flash *f, double now, bool continues, uint32_
 static double submit_write(struct flash *f, double now, uint64_t offset, uint32_t length) {
     bool continues = streams_continue(&f->writes, offset, length);
     f->dirty = true;
+    f->gathered += length;
     if (f->units)
         units_write(f->units, offset, length);
     return f->p.cache > 0 ? write_cached(f, now, continues, length) : write_through(f, now, continues, length);
@@ -175,15 +177,21 @@ static double submit_write(struct flash *f, double now, uint64_t offset, uint32_
 /*
  * All that was written before is stored, units that were written in part are filled (as many at a time as there are
  * channels), then the device notes where everything is. With power-loss protection only the last happens; when
- * nothing was written since the last flush, that one costs no more than a write.
+ * nothing was written since the last flush, that one costs no more than a write. Where small flushed writes are merged,
+ * nor does one until enough was written for all of them, and what is stored then are whole units.
  */
 static double submit_flush(struct flash *f, double now) {
+    if (f->gathered < f->p.merge)
+        return later(now, f->stalled_until) + noise_on(&f->noise, f->p.write);
+    f->gathered = 0;
     double from = later(later(now, f->stalled_until), f->flush_free);
     double latency = noise_on(&f->noise, f->p.flush);
     if (!f->dirty && f->p.write < latency)
         latency = f->p.write;
     if (!f->p.protected) {
         size_t partly = f->units ? units_flush(f->units) : 0;
+        if (f->p.merge > 0 && f->p.merge >= f->p.unit)
+            partly = 0;
         size_t channels = (size_t)f->p.channels;
         latency += (double)((partly + channels - 1) / channels) * f->p.fill;
         from = later(from, f->stored);

@@ -27,6 +27,7 @@ static const struct {
     NUMBER(sequential_write),
     NUMBER(unit),
     NUMBER(fill),
+    NUMBER(merge),
     NUMBER(stall),
     NUMBER(stall_every),
     NUMBER(seek),

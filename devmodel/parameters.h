@@ -32,6 +32,7 @@ struct parameters {
     double sequential_write;    /* ns by which a sequential write does */
     double unit;                /* bytes of the write unit */
     double fill;                /* ns to fill a unit that was written in part */
+    double merge;               /* bytes that a layer above gathers: until then a flush takes a write */
     double stall;               /* ns of garbage collection, in which nothing is answered */
     double stall_every;         /* bytes stored between two stalls */
     /* disk */

@@ -103,6 +103,20 @@ static void test_flush_fills_units_that_were_written_in_part(void) {
     check("protected", flush_after(SSD " protected=1 flush=30000", 0, 4096), 30 * US, 0.001);
 }
 
+static void test_small_flushed_writes_are_merged(void) {
+    struct model *m = make(SSD " merge=32768");
+    uint64_t now = 1000;
+    for (uint64_t part = 0; part < 16; part++) {
+        latency(m, &now, OP_WRITE, part * (1 << 20), 4096); /* far apart: each would fill a unit */
+        now += (uint64_t)MS;
+        check("merged", latency(m, &now, OP_FLUSH, 0, 0), part % 8 < 7 ? 20 * US : 1.0 * MS, 0.001);
+    }
+    latency(m, &now, OP_WRITE, 0, 65536);
+    now += (uint64_t)MS;
+    check("large enough already", latency(m, &now, OP_FLUSH, 0, 0), 1.0 * MS, 0.001);
+    model_free(m);
+}
+
 static void test_parts_that_meet_in_the_cache_make_a_whole(void) {
     struct model *m = make(SSD);
     uint64_t now = 1000;
@@ -348,6 +362,7 @@ int main(void) {
     test_cached_writes_fall_to_the_drain();
     test_reads_beside_draining();
     test_flush_fills_units_that_were_written_in_part();
+    test_small_flushed_writes_are_merged();
     test_parts_that_meet_in_the_cache_make_a_whole();
     test_flush_waits_until_the_cache_is_stored();
     test_writes_without_a_cache_pay_for_their_units();

@@ -41,7 +41,7 @@ def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, k
     """Return what defines loaded data, except the values of these knobs; `generator` is None for the load client."""
     load = select_fields(workload, "data")
     parameters = load["parameters"].items()
-    load["parameters"] = {name: value for name, value in parameters if shapes_data(workload, name)}
+    load["parameters"] = {name: value for name, value in parameters if shapes_data(generator, name)}
     loaded = {name: part.load for name, part in dbms.layout_parts.items() if part.load is not None}
     return {
         "version": MEASURE_VERSION,

@@ -1,5 +1,6 @@
 """Modelled devices, real: FUSE, loop device, file system. Latencies are long enough to be seen on a busy machine."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -22,6 +23,7 @@ from knobscope.devices.folder import DeviceFolder
 from knobscope.devices.mounts import find_mount, list_mounts
 from knobscope.errors import UserError
 from knobscope.specs import Device
+from knobscope.stages.remeasure.properties import layered_devices
 
 pytestmark = pytest.mark.real
 
@@ -58,6 +60,37 @@ def test_what_if_device_differs_in_one_property_only(make_device: MakeDevice) ->
     assert 0.005 <= find_shortest(time_writes(file), 0.0075) < 0.0075
 
 
+def run_fio(file: Path, *options: str) -> float:
+    """Return operations per second of 4 KiB each, as fio counts them."""
+    command = ["fio", "--name=x", f"--filename={file}", "--bs=4k", "--direct=1", "--ioengine=libaio", "--time_based"]
+    command += ["--size=4M", "--runtime=1500ms", "--output-format=json", *options]
+    job = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=file.parent).stdout)[
+        "jobs"
+    ][0]
+    return float(job["read"]["iops"] + job["write"]["iops"])
+
+
+@pytest.mark.long
+def test_fio_gains_what_a_layer_above_the_drive_promises(make_device: MakeDevice) -> None:
+    plain = make_device()
+    layers = {"itself": plain, **layered_devices(plain)}
+    rates: dict[str, dict[str, float]] = {}
+    for name, device in layers.items():
+        file = make_file(bring_up(device, Path("/")))
+        rates[name] = {
+            "flushed": run_fio(file, "--rw=randwrite", "--fdatasync=1"),
+            "one": run_fio(file, "--rw=randread", "--iodepth=1"),
+            "many": run_fio(file, "--rw=randread", "--iodepth=16"),
+        }
+        take_down(device, Path("/"))
+    # 5 ms for the write and 60 ms for its flush; merged, 7 of 8 flushes take 5 ms, and one 40 ms, which fills nothing.
+    assert rates["merged"]["flushed"] / rates["itself"]["flushed"] == pytest.approx(65 / 14.4, rel=0.25)
+    assert rates["merged"]["one"] == pytest.approx(rates["itself"]["one"], rel=0.15)
+    # Four channels of 20 ms each: spread, one request reaches what four do otherwise, and many reach no more.
+    assert rates["spread"]["one"] / rates["itself"]["one"] == pytest.approx(4, rel=0.25)
+    assert rates["spread"]["many"] == pytest.approx(rates["itself"]["many"], rel=0.15)
+
+
 def test_kernel_takes_it_for_a_device_of_its_kind(make_device: MakeDevice) -> None:
     flash = make_device()
     bring_up(flash, Path("/"))
@@ -80,6 +113,7 @@ import sys, time
 from pathlib import Path
 from knobscope.devices import bring_up
 from knobscope.specs import Device
+from knobscope.stages.remeasure.properties import layered_devices
 from knobscope.specs.models.transport import Transport, write_transport
 device = Device.model_validate_json(sys.stdin.read())
 print(bring_up(device, Path("/")), flush=True)

@@ -33,7 +33,18 @@ def test_another_workload_has_no_such_properties() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"scale": 0}, {"scale": 101}, {"scale": True}, {"think_times": 1}, {"warehouses": 2}]
+    "wrong",
+    [
+        {"scale": 0},
+        {"scale": 101},
+        {"scale": True},
+        {"think_times": 2},
+        {"think_times": "no"},
+        {"warehouses": 2},
+        {"remote_item_share": 15},
+        {"payment": 0.5},
+        {"new_order": 0, "payment": 0, "order_status": 0, "delivery": 0, "stock_level": 0},
+    ],
 )
 def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

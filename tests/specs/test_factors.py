@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from knobscope.identity import run_identity
-from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, split_configuration
+from knobscope.specs import Case, Generator, SpecErrors, StudySpecs, load_study, read_spec, split_configuration
 from knobscope.stages.plan import case_space
 from knobscope.stages.plan.rounds import plan_sweep
 from knobscope.stages.plan.search_space import search_space
 
+SPECS = Path(__file__).parents[2] / "specs"
 STUDY = """name: varied
 description: x
 dbms: [server]
@@ -50,8 +51,6 @@ def test_the_default_is_what_the_workload_says(shelf: Path) -> None:
 
 
 def test_only_what_shapes_the_data_is_loaded_anew(shelf: Path) -> None:
-    mix = shelf / "workloads/mix.yaml"
-    mix.write_text(mix.read_text().replace("{read", "{fieldlength: 100, read"))
     specs = load(shelf, "records: [5], fieldlength: [10], threads: [3], read_share: [0.1]", "{records: 1000}")
     assert {name: knob.apply for name, knob in specs.dbms["server"].knobs.items() if name.startswith("workload.")} == {
         "workload.records": "load",
@@ -59,6 +58,55 @@ def test_only_what_shapes_the_data_is_loaded_anew(shelf: Path) -> None:
         "workload.threads": "restart",
         "workload.read_share": "restart",
     }
+
+
+def test_what_a_workload_does_not_state_is_as_the_generator_has_it(shelf: Path) -> None:
+    scans = case_space(load(shelf, "maxscanlength: [10], fieldcount: [1]"), CASE)
+    assert (scans.default["workload.maxscanlength"], scans.default["workload.fieldcount"]) == (1000, 10)
+    mix = shelf / "workloads/mix.yaml"
+    head = mix.read_text().partition("parameters:")[0]
+    mix.write_text(head.replace("generator: ycsb", "generator: tpcc"))
+    specs = load(
+        shelf, "stock_level: [100], remote_item_share: [0, 0.5], think_times: [0.1], records: [1]", "{records: 2}"
+    )
+    space = case_space(specs, CASE)
+    assert space.levels["workload.stock_level"] == [4, 100]
+    assert space.levels["workload.remote_item_share"] == [0, 0.01, 0.5]
+    assert space.levels["workload.think_times"] == [False, 0.1]
+    knobs = specs.dbms["server"].knobs
+    assert [name for name in space.levels if knobs[name].apply == "load"] == ["workload.records"]
+    assert problems(shelf, "payment: [1001]") == [
+        "factors.workload.payment.0: found 1001; expected a whole number of cards from 0 to 1000"
+    ]
+
+
+def test_only_parameters_that_the_load_names_shape_the_data_of_a_generator_with_a_spec(shelf: Path) -> None:
+    generator = read_spec(SPECS / "generators/sysbench.yaml", Generator, None)[1]
+    assert generator.load_parameters == {"test", "tables", "secondary"}
+    scan = read_spec(SPECS / "generators/pgbench-scan.yaml", Generator, None)[1]
+    assert scan.load_parameters == {"scale", "stored_by"}  # one of them in a file that the load reads
+
+
+def test_rows_are_spread_over_a_whole_number_of_tables(shelf: Path) -> None:
+    for kind in ("generators/sysbench.yaml", "workloads/sysbench-write.yaml", "dbms/mariadb.yaml"):
+        (shelf / kind).write_text((SPECS / kind).read_text())
+    text = STUDY.replace("server", "mariadb").replace("mix: %s", "sysbench-write: %s")
+    text = text.replace("flush:", "innodb_flush_log_at_trx_commit:")
+    (shelf / "studies/varied.yaml").write_text(text % ("", "tables: [4, 0], range_size: [10]"))
+    with pytest.raises(SpecErrors, match=r"tables\.1: found 0; expected a whole number from 1 on"):
+        load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
+    (shelf / "studies/varied.yaml").write_text(text % ("", "tables: [4], range_size: [10]"))
+    knobs = load_study(shelf / "studies/varied.yaml", shelf, runnable=False).dbms["mariadb"].knobs
+    assert (knobs["workload.tables"].default, knobs["workload.tables"].apply) == (1, "load")
+    assert (knobs["workload.range_size"].default, knobs["workload.range_size"].apply) == (100, "restart")
+
+
+def test_a_table_of_ycsb_has_columns_for_so_many_fields(shelf: Path) -> None:
+    (shelf / "dbms/sqlite.yaml").write_text((SPECS / "dbms/sqlite.yaml").read_text())
+    text = STUDY.replace("server", "sqlite").replace("flush:", "synchronous:")
+    (shelf / "studies/varied.yaml").write_text(text % ("", "fieldcount: [5, 11]"))
+    with pytest.raises(SpecErrors, match=r"fieldcount\.1: found 11 fields; expected at most 10"):
+        load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
 
 
 def test_a_configuration_is_split_into_load_and_dbms(shelf: Path) -> None:
@@ -95,7 +143,7 @@ def test_a_value_more_measures_no_run_anew(shelf: Path) -> None:
 
 def test_what_cannot_be_varied_is_refused_with_its_place(shelf: Path) -> None:
     assert problems(shelf, "thread: [1]") == [
-        "factors.workload.thread: found a setting that mix does not state; expected threads (did you mean that?)"
+        "factors.workload.thread: found a setting that mix does not have; expected threads (did you mean that?)"
     ]
     assert problems(shelf, "threads: [0, 3, x]") == [
         "factors.workload.threads.0: found 0; expected greater than or equal to 1",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, split_kernel
+from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, select_fields, split_kernel, with_filesystem
 from knobscope.stages.plan import case_space
 from knobscope.stages.plan.search_space import search_space
 
@@ -52,6 +52,41 @@ def test_settings_of_the_mount_are_knobs_too_and_one_of_them_risks_data(shelf: P
     assert space.levels["mount.atime"] == ["relatime", "noatime"]
     assert specs.dbms["server"].knobs["mount.barrier"].durability == [False]
     assert specs.dbms["server"].knobs["mount.atime"].mechanism == "kernel"
+
+
+def test_file_systems_are_loaded_each_by_itself(shelf: Path) -> None:
+    specs = load(shelf, "type: [ext4, xfs], block_bytes: [4096, 1024]", family="filesystem")
+    space = case_space(specs, Case("server", "image", "mix"))
+    assert space.default == {"flush": True, "filesystem.type": "ext4", "filesystem.block_bytes": 4096}
+    assert specs.dbms["server"].knobs["filesystem.type"].apply == "load"
+    image = specs.devices["image"]  # has xfs
+    assert with_filesystem(image, {"type": "xfs", "block_bytes": 4096}) is image
+    other = with_filesystem(image, {"type": "ext4", "block_bytes": 1024})
+    assert (other.name, other.emulate and other.emulate.filesystem) == ("image.ext4-1024", "ext4")
+    assert select_fields(other, "run") != select_fields(image, "run")
+
+
+@pytest.mark.parametrize(
+    ("settings", "device", "expected"),
+    [
+        ("type: [ext4, zfs]", "image", "factors.filesystem.type.1: found 'zfs'; expected 'ext4' or 'xfs'"),
+        ("type: [ext4]", "image", "factors.filesystem.type: found ['ext4']"),
+        ("type: [ext4, xfs]", "disk", "factors.filesystem: found disk, which others use too"),
+        (
+            "journal: [true, false]",
+            "image",
+            "factors.filesystem.journal: found image, whose file system has no such setting; expected",
+        ),
+        (
+            "type: [ext4, xfs]",
+            "fast",
+            "factors.filesystem: found fast.xfs-4096: 64MiB; expected at least 300MiB for xfs",
+        ),
+    ],
+)
+def test_what_no_file_system_has_is_refused(shelf: Path, settings: str, device: str, expected: str) -> None:
+    (problem,) = problems(shelf, settings, device, "filesystem")
+    assert problem.startswith(expected)
 
 
 def test_a_configuration_is_split_into_kernel_and_the_rest() -> None:

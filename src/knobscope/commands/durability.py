@@ -14,20 +14,24 @@ from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Value, Workload, read_spec, suggest, value_text
 from knobscope.specs.reading.arguments import find_spec
-from knobscope.stages.measure import PowerCut
-from knobscope.stages.remeasure.cuts import count_losses, loses_more, open_cutter
+from knobscope.stages.measure import PowerCut, count_losses, loses_more, open_cutter
+from knobscope.stages.plan import DesignSpace, smallest_change
 from knobscope.text.formats import format_count, plural
 
-__all__ = ["add_parser"]
+__all__ = ["add_parser", "list_settings"]
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting, and what its cuts did; the default configuration has no knob."""
+    """A setting, and what its cuts did; the default configuration has no knob.
+
+    `change` are other knobs without which it would have no effect.
+    """
 
     knob: str | None
     value: Value | None
     is_risky: bool  # by the spec
+    change: dict[str, Value]
     cuts: list[PowerCut]
     failure: str = ""  # why there are no more of them
 
@@ -43,6 +47,8 @@ class Tried:
     def describe(self, default: "Tried") -> str:
         """Return what happened, and what the spec says, in a line."""
         name = "default configuration" if self.value is None else f"{self.knob} = {value_text(self.value)}"
+        if self.change:
+            name += f" (with {', '.join(f'{knob} = {value_text(value)}' for knob, value in self.change.items())})"
         if not self.cuts:
             return f"{name}: not tried: {self.failure}"
         return f"{name}: {self._describe_loss()}{self._describe_mark(default)}"
@@ -93,13 +99,13 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"--cuts is {args.cuts}; expected at least 1")
     dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
     workload = read_spec(find_spec("workload", "ycsb-a", args.root / "specs/workloads"), Workload, None)[1]
-    settings = [*_list_settings(dbms, args.knob or [])]
+    settings = [*list_settings(dbms, workload, args.knob or [])]
     default = {name: knob.default for name, knob in dbms.knobs.items()}
     everything: list[Tried] = []
     with open_cutter(args.directory) as cut:
-        for knob, value, is_risky in settings:
-            changes = {} if knob is None or value is None else {knob: value}
-            tried = Tried(knob, value, is_risky, *cut(dbms, workload, default | changes, args.cuts))
+        for knob, value, is_risky, change in settings:
+            own = {} if knob is None or value is None else {knob: value}
+            tried = Tried(knob, value, is_risky, change, *cut(dbms, workload, default | change | own, args.cuts))
             everything.append(tried)
             print(tried.describe(everything[0]), file=sys.stderr if args.json == "-" else sys.stdout, flush=True)
     rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
@@ -107,9 +113,17 @@ def _run(args: argparse.Namespace) -> int:
     return int(any(tried.is_wrong(everything[0]) or not tried.cuts for tried in everything))
 
 
-def _list_settings(dbms: Dbms, names: list[str]) -> Iterator[tuple[str | None, Value | None, bool]]:
-    """Yield (knob, value, whether the spec calls it a risk): those named, or all that decide what a cut loses."""
-    yield None, None, False
+def list_settings(
+    dbms: Dbms, workload: Workload, names: list[str]
+) -> Iterator[tuple[str | None, Value | None, bool, dict[str, Value]]]:
+    """Yield (knob, value, whether the spec calls it a risk, other knobs without which it would have no effect).
+
+    Knobs are those named, or all that decide what a cut loses.
+    """
+    levels = {name: knob.possible_values or [knob.default] for name, knob in dbms.knobs.items()}
+    default = {name: knob.default for name, knob in dbms.knobs.items()}
+    space = DesignSpace(dbms, levels, default, {"threads": 1, "records": workload.records})
+    yield None, None, False, {}
     for name in names:
         if name not in dbms.knobs:
             raise UserError(f"{dbms.name} has no knob {name!r}; expected {suggest(name, sorted(dbms.knobs))}")
@@ -119,7 +133,8 @@ def _list_settings(dbms: Dbms, names: list[str]) -> Iterator[tuple[str | None, V
         risky = knob.durability if isinstance(knob.durability, list) else []
         for value in dict.fromkeys([*knob.possible_values, *risky]):
             if value != knob.default and knob.problem_with(value) is None:
-                yield name, value, knob.risks(value_text(value))
+                change = smallest_change(space, levels, name, value) or {}
+                yield name, value, knob.risks(value_text(value)), change
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -7,6 +7,7 @@ from knobscope.devices.block import BlockDevice, find_block_device
 
 if TYPE_CHECKING:
     from knobscope.devices.emulation import bring_up, take_down
+    from knobscope.devices.filesystem import read_filesystem
     from knobscope.devices.health import Health, read_health
     from knobscope.devices.lock import device_lock
     from knobscope.devices.mount_options import changed_mounts
@@ -35,6 +36,7 @@ __all__ = [
     "open_device",
     "open_powered_disk",
     "precondition",
+    "read_filesystem",
     "read_health",
     "require_free",
     "take_down",
@@ -44,6 +46,7 @@ __all__ = [
 #: of a second, and who watches needs none.
 _HOMES = {
     "emulation": ("bring_up", "take_down"),
+    "filesystem": ("read_filesystem",),
     "health": ("Health", "read_health"),
     "lock": ("device_lock",),
     "mount_options": ("changed_mounts",),

@@ -8,6 +8,7 @@ up for.
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from knobscope.devices.block import find_block_device
@@ -23,6 +24,8 @@ from knobscope.storage import read_sealed, write_sealed
 
 __all__ = ["bring_up", "exists", "take_down"]
 
+#: What an image is made with; all of it is lost when another one is made.
+_SHAPE = ("size", "filesystem", "block_bytes", "journal")
 _LOSETUP_OPTIONS = ["--find", "--show", "--direct-io=on"]
 
 
@@ -55,9 +58,15 @@ def exists(device: Device, root: Path) -> bool:
 def take_down(device: Device, root: Path) -> bool:
     """Unmount and detach the emulated device and remove all it left, data included; False when there was nothing.
 
-    Raises UserError while somebody still uses it.
+    So are those with another file system that a study has varied. Raises UserError while somebody still uses one.
     """
     folder = _folder_of(device, root)
+    others = [path.name for path in folder.path.parent.glob(f"{device.name}.*")]
+    existed = [_remove(each) for each in (folder, *(DeviceFolder(name, folder.images) for name in others))]
+    return any(existed)
+
+
+def _remove(folder: DeviceFolder) -> bool:
     # The warden looks once more when its program ends, and makes the lock for that: it has to be gone, too.
     with awaiting_end(folder.warden), claim_folder(folder):
         return folder.remove()
@@ -76,7 +85,8 @@ def _folder_of(device: Device, root: Path) -> DeviceFolder:
 def _identify(device: Device, emulation: Emulation) -> dict[str, object]:
     """Return what the image was made for; another description needs another image."""
     model = emulation.model.model_dump(mode="json") if emulation.model else None
-    return {"device": device.name, "size": str(emulation.size), "filesystem": emulation.filesystem, "model": model}
+    shape = emulation.model_dump(mode="json", include=set(_SHAPE))
+    return {"device": device.name, **shape, "model": model}
 
 
 def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
@@ -85,13 +95,17 @@ def _require_same(folder: DeviceFolder, device: Device, emulation: Emulation) ->
     existing, wanted = read_sealed(folder.state), _identify(device, emulation)
     if existing == wanted:
         return
-    same_shape = all(existing[key] == wanted[key] for key in ("size", "filesystem"))
+    same_shape = all(existing.get(key) == wanted.get(key) for key in _SHAPE)
     difference = " and another model" if same_shape else ""
     raise UserError(
-        f"device {device.name} exists with {existing['size']} of {existing['filesystem']}{difference}, and its spec "
-        f"asks for {emulation.size} of {emulation.filesystem}; "
-        f"`knobscope devices down {device.name}` removes the existing one and its data"
+        f"device {device.name} exists with {_describe(existing)}{difference}, and its spec "
+        f"asks for {_describe(wanted)}; `knobscope devices down {device.name}` removes the existing one and its data"
     )
+
+
+def _describe(identity: Mapping[str, object]) -> str:
+    options = [f"{key} {identity[key]}".lower() for key in _SHAPE[2:] if key in identity]
+    return " with ".join([f"{identity['size']} of {identity['filesystem']}", *options])
 
 
 def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
@@ -107,7 +121,7 @@ def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> N
     with folder.image.open("wb") as image:
         image.truncate(emulation.size.bytes)
     folder.image.chmod(0o600)
-    make_filesystem(emulation.filesystem, folder.image)
+    make_filesystem(emulation.filesystem, folder.image, block_bytes=emulation.block_bytes, journal=emulation.journal)
     if isinstance(emulation.model, Delay):
         _write_whole(folder.image)
     write_sealed(folder.state, _identify(device, emulation))

@@ -5,10 +5,13 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
+
+if TYPE_CHECKING:
+    from knobscope.specs.models.device import Filesystem
 
 __all__ = ["call_helper", "find_sudo", "make_filesystem", "run_as_root", "set_queue", "unmount_fuse"]
 
@@ -24,8 +27,8 @@ _PACKAGES = {
 #: Lazy initialisation would write in the background, in the middle of measurements; ext4 would take blocks of 1 KiB on
 #: images below 512 MiB, and no real device has those.
 _MKFS_OPTIONS = {
-    "ext4": ["-q", "-F", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-    "xfs": ["-q", "-f"],
+    "ext4": ["-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-b"],
+    "xfs": ["-q", "-f", "-b"],
 }
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"  # never the caller's PATH: these may run as root
 _TIMEOUT_S = 120
@@ -72,9 +75,11 @@ _WAYS_OUT = (
 )
 
 
-def make_filesystem(filesystem: Literal["ext4", "xfs"], image: Path) -> None:
+def make_filesystem(filesystem: "Filesystem", image: Path, *, block_bytes: int = 4096, journal: bool = True) -> None:
     """Run mkfs as ourselves, on a file of ours; raises UserError when it cannot."""
-    _run([_find(f"mkfs.{filesystem}"), *_MKFS_OPTIONS[filesystem], str(image)])
+    size = f"size={block_bytes}" if filesystem == "xfs" else str(block_bytes)
+    without = [] if journal else ["-O", "^has_journal"]
+    _run([_find(f"mkfs.{filesystem}"), *_MKFS_OPTIONS[filesystem], size, *without, str(image)])
 
 
 def unmount_fuse(file: Path, *, lazy: bool) -> None:

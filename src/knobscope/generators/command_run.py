@@ -84,11 +84,22 @@ class GeneratorCall:
             "path": self.paths,
             "out": self.out,
             "records": self.workload.records,
+            "records_per": SimpleNamespace(
+                **{
+                    name: max(1, self.workload.records // int(value))
+                    for name, value in parameters.items()
+                    if _counts(value)
+                }
+            ),
             "threads": self.workload.threads,
             "seconds": max(1, math.ceil(seconds)),
             "requests": max(1, requests),
             "parameter": SimpleNamespace(**{name: _plain(value) for name, value in parameters.items()}),
         }
+
+
+def _counts(value: Value) -> bool:
+    return type(value) is int and value >= 1
 
 
 def _plain(value: Value) -> str:

@@ -34,7 +34,7 @@ from knobscope.specs.models.expression import Expression
 from knobscope.specs.models.file_patterns import matches_pattern
 from knobscope.specs.models.generator import OUTPUT_PARSERS, TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.models.introspect import CATALOGUE_KEYS, Introspection, Trial
-from knobscope.specs.models.kernel import kernel_knob, split_kernel
+from knobscope.specs.models.kernel import kernel_knob, split_kernel, with_filesystem
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.models.lifecycle import Jvm, Lifecycle
 from knobscope.specs.models.part import WITH_DATA, Part, part_knob
@@ -168,6 +168,7 @@ __all__ = [
     "unranked_knobs",
     "validate_files",
     "value_text",
+    "with_filesystem",
     "write_reference",
     "write_schemas",
 ]

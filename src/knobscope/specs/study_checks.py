@@ -26,7 +26,7 @@ __all__ = ["check_study"]
 def check_study(shelf: Shelf, *, ask_versions: bool = False) -> list[SpecProblem]:
     """Return all problems of a study and the files that it names; `ask_versions`: also those of installed programs."""
     document, study, of_files = shelf.document, shelf.study, shelf.problems
-    of_factors = list(check_factors(document, study, shelf.workloads.values()))
+    of_factors = list(check_factors(document, study, shelf.workloads.values(), shelf.generators))
     problems = [
         *of_files["mistakes"],
         *of_files["name"],

@@ -7,7 +7,7 @@ from knobscope.tables.block_layer import DeviceHealthRow, FileRow, IoProfileRow,
 from knobscope.tables.calls import FaultRow, FileAccessRow
 from knobscope.tables.checking import check_document, read_document
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
-from knobscope.tables.declaring import empty_row, select_columns
+from knobscope.tables.declaring import CutColumns, empty_row, select_columns
 from knobscope.tables.detection import FastestRow
 from knobscope.tables.devices import DeviceProfile
 from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lock, open_files
@@ -42,6 +42,7 @@ __all__ = [
     "ROWS",
     "TABLES",
     "TRACE_TABLES",
+    "CutColumns",
     "DeviceHealthRow",
     "DeviceProfile",
     "EffectiveValueRow",

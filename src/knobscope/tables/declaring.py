@@ -12,6 +12,7 @@ __all__ = [
     "CaseColumns",
     "Column",
     "Count",
+    "CutColumns",
     "Integer",
     "Real",
     "RunColumns",
@@ -50,6 +51,27 @@ class CaseColumns(TypedDict, total=False):
     dbms: Annotated[Text, "DBMS, by the name of its spec."]
     device: Annotated[Text, "Device, by the name of its spec."]
     workload: Annotated[Text, "Workload, by the name of its spec."]
+
+
+class CutColumns(TypedDict, total=False):
+    """What power cuts say of a configuration."""
+
+    cuts: Annotated[
+        Integer | None,
+        "Power cuts while it wrote rows, of a configuration without values that risk committed data. NULL: none.",
+    ]
+    cuts_lost: Annotated[
+        Integer | None, "After how many of them acknowledged rows were gone, or the DBMS did not come back."
+    ]
+    rows_lost: Annotated[Integer | None, "Acknowledged rows that were gone after one of them, at most."]
+    default_cuts_lost: Annotated[
+        Integer | None, "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing."
+    ]
+    loses_more: Annotated[
+        Truth | None,
+        "Whether it loses more rows than the default configuration, beyond chance (one-sided Mann-Whitney test, 5 %).",
+    ]
+    uncut: Annotated[Text | None, "Why no power was cut."]
 
 
 class RunColumns(TypedDict, total=False):

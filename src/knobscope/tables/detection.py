@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypedDict
 
-from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, RunColumns, Text, Truth
+from knobscope.tables.declaring import CaseColumns, Count, CutColumns, Integer, Real, RunColumns, Text, Truth
 
 __all__ = [
     "DETECTION_TABLES",
@@ -289,7 +289,7 @@ class FindingRow(_JudgedColumns, CaseColumns, total=False):
     confirmation: Annotated[Text | None, "What the experiment showed, in words."]
 
 
-class FastestRow(CaseColumns, total=False):
+class FastestRow(CaseColumns, CutColumns, total=False):
     """The fastest configuration of each case, in new pairs of runs against the default configuration.
 
     It was picked among all runs of the study for being fast, so what those runs say of its speed is biased, and is not
@@ -310,22 +310,6 @@ class FastestRow(CaseColumns, total=False):
         Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
     ]
     again_high: Annotated[Real | None, "Upper end."]
-    cuts: Annotated[
-        Integer | None,
-        "Power cuts of a configuration of risk `none` while it wrote rows. NULL: none.",
-    ]
-    cuts_lost: Annotated[
-        Integer | None, "After how many of them acknowledged rows were gone, or the DBMS did not come back."
-    ]
-    rows_lost: Annotated[Integer | None, "Acknowledged rows that were gone after one of them, at most."]
-    default_cuts_lost: Annotated[
-        Integer | None, "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing."
-    ]
-    loses_more: Annotated[
-        Truth | None,
-        "Whether it loses more rows than the default configuration, beyond chance (one-sided Mann-Whitney test, 5 %).",
-    ]
-    uncut: Annotated[Text | None, "Why no power was cut."]
 
 
 class ReturnedRow(CaseColumns, total=False):

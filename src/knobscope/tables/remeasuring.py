@@ -52,6 +52,7 @@ class WhatIfRunRow(_QuestionColumns, total=False):
     ]
     write_us: Annotated[Real | None, "The same of a write."]
     flush_us: Annotated[Real | None, "The same of a flush."]
+    written_per_flush: Annotated[Real | None, "Bytes written for each flush; NULL: nobody watched, or none."]
 
 
 class WhatIfRow(_QuestionColumns, total=False):
@@ -83,6 +84,13 @@ class WhatIfRow(_QuestionColumns, total=False):
     ]
     share_low: Annotated[Real | None, "Lower end of its 95 % interval (Fieller's); NULL: no end."]
     share_high: Annotated[Real | None, "Upper end; NULL: no end."]
+    gain: Annotated[
+        Real | None,
+        "Natural-log ratio of throughput, this device to the device itself, of the slower of the two configurations. "
+        "`merged`: flushed writes are merged to the size in `change`; `spread`: requests are spread over queues.",
+    ]
+    gain_low: Annotated[Real | None, "Lower end of its 95 % interval."]
+    gain_high: Annotated[Real | None, "Upper end."]
 
 
 class SensitivityRow(CaseColumns, total=False):

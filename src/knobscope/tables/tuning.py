@@ -2,13 +2,16 @@
 
 from typing import Annotated
 
-from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
+from knobscope.tables.declaring import CaseColumns, CutColumns, Integer, Real, Text, Truth
 
 __all__ = ["TUNING_TABLES", "TrialRow", "TunedRow"]
 
 
-class TrialRow(CaseColumns, total=False):
-    """Configurations that tuners tried; their runs are in `runs`, with the default configuration between them."""
+class TrialRow(CaseColumns, CutColumns, total=False):
+    """Configurations that tuners tried; their runs are in `runs`, with the default configuration between them.
+
+    The power is cut for the best of a tuner: for others only if those before them did not keep what they acknowledged.
+    """
 
     space: Annotated[Text, "Search space: `topK` of the ranking, or `all`."]
     knobs: Annotated[Integer, "Knobs in the space."]
@@ -17,11 +20,13 @@ class TrialRow(CaseColumns, total=False):
     run_id: Annotated[Text, "The run, as in `runs`."]
     config_id: Annotated[Text, "Configuration that was tried."]
     is_winner: Annotated[
-        Truth, "Whether it is the best one of its tuner, and was better than the default configuration."
+        Truth,
+        "Whether it is the best one of its tuner that lost no acknowledged row in power cuts, or no more than the "
+        "default configuration does, and was better than that one.",
     ]
 
 
-class TunedRow(CaseColumns, total=False):
+class TunedRow(CaseColumns, CutColumns, total=False):
     """The best configuration of each tuner, measured again in blocks with the default configuration."""
 
     space: Annotated[Text, "Search space: `topK` of the ranking, or `all`."]

@@ -11,6 +11,10 @@ from knobscope.tables import TABLES
 from knobscope.tables.views import VIEWS
 
 CASE = ("db", "disk", "load")
+ADD_TRIAL = (
+    "INSERT INTO trials (dbms, device, workload, space, knobs, seed, trial, run_id, config_id, is_winner, cuts)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 @pytest.fixture
@@ -44,16 +48,12 @@ def connection() -> duckdb.DuckDBPyConnection:
             trial = 1 if block == "s0" else 2
             winner = (space, trial) in (("top5", 2), ("all", 1))
             values = [*CASE, space, 5, 1, trial, run, f"{space}-{block}", winner]
-            connection.execute("INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            connection.execute(ADD_TRIAL, [*values, 5 if winner else None])
         add_run(block, 0, "default", level)
     failed = add_run("s1", 0, "broken", 0.0, "failed_start")
-    connection.execute(
-        "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [*CASE, "top5", 5, 1, 3, failed, "broken", False]
-    )
+    connection.execute(ADD_TRIAL, [*CASE, "top5", 5, 1, 3, failed, "broken", False, None])
     unlucky = add_run("s1", 0, "slow", 150.0)
-    connection.execute(
-        "INSERT INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [*CASE, "all", 9, 2, 1, unlucky, "slow", False]
-    )
+    connection.execute(ADD_TRIAL, [*CASE, "all", 9, 2, 1, unlucky, "slow", False, None])
     for block, level in (("c0", 100.0), ("c1", 300.0), ("c2", 50.0)):
         for config, factor in (("default", 1.0), ("top5-s1", 1.2), ("all-s0", 1.5), ("default", 1.0)):
             add_run(block, 1, config, level * factor)
@@ -79,3 +79,5 @@ def test_the_confirmed_effect_is_that_of_the_last_blocks(connection: duckdb.Duck
     assert all_one[4] < math.log(1.5) < all_one[5]
     assert all_two == ("all", 2, None, 0.0, 0.0, 0.0, 0)
     assert top[3] == pytest.approx(math.log(1.2), abs=0.03)
+    cuts = connection.execute("SELECT trial IS NOT NULL, cuts FROM tuned ORDER BY ALL").fetchall()
+    assert cuts == [(False, None), (True, 5), (True, 5)]

@@ -11,6 +11,7 @@ from knobscope.devices import find_block_device
 from knobscope.specs import Dbms, Generator, Workload, read_spec
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare.tables import read_tables
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
@@ -61,6 +62,15 @@ def test_pgbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
 def test_sysbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
     record = measure(postgresql, "sysbench-write", open_directory, {"fsync": False}, threads=1)
     assert_whole(record, {"fsync": False})
+
+
+@pytest.mark.long
+def test_sysbench_spreads_its_rows_over_tables(postgresql: Dbms, open_directory: Path) -> None:
+    parameters = {"test": "oltp_read_only", "tables": 4, "range_size": 10, "ranges": 2, "point_selects": 1}
+    record = measure(postgresql, "sysbench-write", open_directory, {"fsync": False}, parameters=parameters)
+    assert_whole(record, {"fsync": False})
+    (snapshot,) = (open_directory / "snapshots").iterdir()
+    assert {f"sbtest{number}" for number in range(1, 5)} <= set(read_tables(snapshot).values())
 
 
 @pytest.mark.long

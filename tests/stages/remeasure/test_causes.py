@@ -202,6 +202,34 @@ def test_a_rule_keeps_its_finding_where_its_own_cause_was_found(
         assert judged["sentence"] == f"Refuted: {cause(rule).refuted}. Original finding: It is slower."
 
 
+def test_what_a_layer_would_gain_is_said_of_the_slower_setting_and_explains_nothing() -> None:
+    found = answer({ITSELF: 2200, "flush": 500})
+    explained = found.conclusion, found.describe()
+    own = [{**row, "written_per_flush": 4096.0} for row in pairs(ITSELF, 2200)]
+    found.add(ITSELF, own)
+    found.add("merged", pairs("merged", 1100), {"merge": "32KiB"})
+    found.add("spread", pairs("spread", 2200), {"channels": 6})
+    assert (found.conclusion, found.describe()) == explained
+    assert set(found.shares) == {"flush"}
+    rows = {row["property"]: row for row in found.rows()}
+    assert rows["merged"]["gain"] == pytest.approx(math.log(2), abs=0.03)
+    assert rows["merged"]["gain_low"] < rows["merged"]["gain"] < rows["merged"]["gain_high"]
+    assert rows["flush"]["gain"] == pytest.approx(math.log(4.4), abs=0.03)
+    assert "gain" not in rows[ITSELF]
+    sentence = judge_finding(found, cause("flush"), "It flushes.")["sentence"]
+    assert sentence.startswith(
+        "It flushes. With 32 KiB written per flush instead of 4 KiB, sync=full would be 2x faster"
+    )
+    assert "queues" not in sentence  # they gain nothing
+
+
+def test_the_reference_may_be_the_slower_setting() -> None:
+    found = answer({ITSELF: 50, "merged": 50})
+    found.add("spread", [{**row, "throughput_ops": 2 * row["throughput_ops"]} for row in pairs("spread", 50)])
+    assert found.gains["merged"].setting == found.gains["spread"].setting == "sync=off"
+    assert "With its requests spread over queues, sync=off would be 99 % faster" in found.describe_gains()
+
+
 def test_a_rule_that_names_no_cause_gets_the_one_that_was_found() -> None:
     judged = judge_finding(answer(FLUSH), None, "The tiers differ.")
     assert judged["confirmed"] == "found"

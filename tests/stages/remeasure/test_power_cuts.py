@@ -10,12 +10,12 @@ from emulated import require_loops
 from json_documents import read_document
 
 from knobscope.cli import main
+from knobscope.commands.durability import list_settings
 from knobscope.devices import bring_up, take_down
 from knobscope.devices.mounts import list_mounts
 from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.specs.shelf import read_spec
-from knobscope.stages.measure import PowerCut
-from knobscope.stages.remeasure.cuts import loses_more, open_cutter
+from knobscope.stages.measure import PowerCut, loses_more, open_cutter
 
 ROOT = Path(__file__).parents[3]
 
@@ -76,6 +76,16 @@ def test_a_loss_counts_against_that_of_the_default(
     lost: list[int | None], of_default: list[int | None], more: bool
 ) -> None:
     assert loses_more([PowerCut(200, rows) for rows in lost], [PowerCut(200, rows) for rows in of_default]) == more
+
+
+def test_a_setting_is_tried_with_the_knobs_without_which_it_has_no_effect(short_workload: Workload) -> None:
+    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]
+    settings = {
+        (knob, value): (risk, change) for knob, value, risk, change in list_settings(mariadb, short_workload, [])
+    }
+    assert settings["sync_binlog", 1000] == (True, {"log_bin": True})
+    assert settings["sync_binlog", 1] == (False, {"log_bin": True})
+    assert settings["innodb_doublewrite", False] == (True, {})
 
 
 @pytest.mark.real

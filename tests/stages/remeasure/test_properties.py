@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from knobscope.specs import Device, read_spec
-from knobscope.stages.remeasure.properties import EVERYTHING, PROPERTY_WORDS, what_if_devices
+from knobscope.specs.models.device_figures import random_read_iops
+from knobscope.stages.remeasure.properties import EVERYTHING, PROPERTY_WORDS, layered_devices, what_if_devices
 
 SPECS = Path(__file__).parents[3] / "specs/devices"
 
@@ -23,9 +24,9 @@ def model_of(device: Device) -> dict[str, object]:
 @pytest.mark.parametrize("name", ["nvme-consumer", "sata-ssd-plp", "hdd-7200"])
 def test_a_what_if_device_differs_in_its_change_alone(name: str) -> None:
     original = shipped(name)
-    for property_name, device in what_if_devices(original).items():
+    for property_name, device in {**what_if_devices(original), **layered_devices(original)}.items():
         before, after = model_of(original), model_of(device)
-        assert {key: after[key] for key in before if before[key] != after[key]} == device.change, property_name
+        assert {key: after[key] for key in after if before.get(key) != after[key]} == device.change, property_name
         assert device.like == name
         assert device.name != name
         assert property_name in PROPERTY_WORDS
@@ -52,6 +53,17 @@ def test_properties_that_a_device_does_not_have_are_left_out() -> None:
     protected = shipped("hdd-7200").model_dump(mode="json")
     protected["emulate"]["model"] |= {"power_loss_protection": True}
     assert "flush" not in what_if_devices(Device.model_validate(protected))
+
+
+def test_a_layer_merges_flushed_writes_and_spreads_requests_over_queues() -> None:
+    layered = layered_devices(shipped("nvme-consumer"))
+    assert layered["merged"].change == {"merge": "32KiB"}
+    assert layered["spread"].change == {"read": "7625ns", "write": "1500ns", "channels": 6}
+    plain, spread = (device.model for device in (shipped("nvme-consumer"), layered["spread"]))
+    assert plain is not None and spread is not None
+    assert random_read_iops(spread, 1024) == random_read_iops(plain, 1024)  # the drive itself does no more
+    assert (random_read_iops(spread, 6) or 0) > 7 * (random_read_iops(plain, 6) or 0)
+    assert layered_devices(shipped("hdd-7200")) == layered_devices(shipped("local-disk")) == {}
 
 
 def test_a_device_without_a_model_has_none() -> None:

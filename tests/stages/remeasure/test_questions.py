@@ -14,7 +14,7 @@ from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import case_space
 from knobscope.stages.remeasure.experiment import _list_changed, _share_references
-from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import (
     Question,
     ask_fastest,
@@ -187,7 +187,8 @@ def test_no_more_runs_are_made_than_were_announced(specs: StudySpecs) -> None:
     assert one == 3 * LOOKS * (2 + headlines + fastest)
     assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
     followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
-    most = max(len(what_if_devices(specs.devices[name])) for name in specs.devices)
+    devices = specs.devices.values()
+    most = max(len(what_if_devices(device)) + len(layered_devices(device)) for device in devices)
     assert followed == 3 * (LOOKS * (4 + 4 + headlines + fastest) + most * (2 + 2))
 
 
@@ -217,9 +218,11 @@ def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
 def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing(specs: StudySpecs) -> None:
     again = 3 * LOOKS * (4 + 4 + 2 + 2 + 6 + 4)  # with the headlines and the fastest configurations
     three = replace(specs, rules={name: specs.rules[name] for name in ("flush", "io_size", "io_sequentiality", "tier")})
-    assert count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 3
+    assert (
+        count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 4
+    )  # one of them a layer
     flush = replace(specs, rules={"flush": specs.rules["flush"]})
-    assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 4)
+    assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 4) * 2
     limited = replace(specs, study=specs.study.model_copy(update={"budget": Budget(runs=400)}))
     assert count_remeasuring_runs(changed(limited, findings=4, repeats=3)) == again
     assert what_if_number(changed(limited, what_if=2)) == 2

@@ -1,5 +1,6 @@
 """SQLite on a device whose flush is slow, without it, and with an even slower one: the flush is found as the cause."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,7 @@ from knobscope.stages.remeasure import answering
 from knobscope.stages.remeasure.answering import answer_questions
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.experiment import Bench, measure_pairs
-from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount
 from knobscope.storage import write_sealed
@@ -104,6 +105,30 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     assert answer.causes[0][0] == "flush"
     assert answer.amounts["none"].mean < -15000  # a flush and more, saved for each update of two operations
     assert len(list((project / "store").glob("*.json"))) >= len({row["run_id"] for row in runs})
+
+
+@pytest.mark.long
+def test_what_merging_flushed_writes_gains_is_measured_and_said(project: Path) -> None:
+    specs = load_study(project / "specs/studies/tiny.yaml", project)
+    device = specs.devices["slow-flush"]
+    bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=4)
+    changed, full = {"synchronous": "off"}, {"synchronous": "full"}
+    case, blamed = Case("sqlite", "slow-flush", "ycsb-a"), frozenset({"flush"})
+    question = Question(case, "synchronous", "off", changed, full, (0,), blamed=blamed)
+    layers = {"merged": layered_devices(device)["merged"]}
+    try:
+        for round_ in range(4):  # other work on the machine is noise, and passes
+            (answer,), _ = answer_questions(replace(bench, round=round_), device, layers, [question])
+            if answer.describe_gains():
+                break
+    finally:
+        take_down(device, project)
+    gain = answer.gains["merged"]
+    assert (gain.setting, layers["merged"].change) == ("synchronous=full", {"merge": "32KiB"})
+    assert gain.log_ratio.interval()[0] > math.log(1.2)  # an update writes a few pages for each flush of 20 ms
+    assert "With 32 KiB written per flush, synchronous=full would be " in answer.describe_gains()
+    (row,) = (row for row in answer.rows() if row["property"] == "merged")
+    assert row["gain"] == gain.log_ratio.mean
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ knobs:
     journal_mode: {values: [delete, wal]}
     cache_size: {values: [-500, -2000]}
     wal_autocheckpoint: {range: [10, 1000]}
-tune: {trials: %(trials)d, seeds: 1, spaces: [top1, all], repeats: 2}
+tune: {trials: %(trials)d, seeds: 1, spaces: [top1, all], repeats: 2, cuts: 1}
 """
 CASE = "sqlite/local-disk/ycsb-a"
 
@@ -80,6 +80,7 @@ def test_the_database_and_the_report_say_what_came_out(project: Path) -> None:
             "SELECT space, list(best_ratio ORDER BY trial) FROM tuning GROUP BY space ORDER BY space"
         ).fetchall()
         tuned = connection.execute("SELECT space, runs FROM tuned ORDER BY space").fetchall()
+        winners = connection.execute("SELECT cuts, cuts_lost, uncut FROM tuned WHERE trial IS NOT NULL").fetchall()
     assert [space for space, _ in curve] == ["all", "top1"]
     for _, ratios in curve:
         assert len(ratios) == 3
@@ -91,3 +92,6 @@ def test_the_database_and_the_report_say_what_came_out(project: Path) -> None:
     page = (project / "report.html").read_text()
     assert "Best throughput by number of runs" in page
     assert "five of thirty knobs" in page
+    assert all(cuts == 1 or uncut for cuts, _, uncut in winners)
+    if any(lost == 0 for _, lost, _ in winners):
+        assert "Kept all acknowledged rows in 1 power cut" in page

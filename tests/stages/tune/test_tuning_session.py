@@ -11,6 +11,7 @@ import pytest
 from knobscope.errors import UserError
 from knobscope.specs import SpecErrors, StudySpecs, load_study
 from knobscope.stages.tune import count_runs, make_tuners, tune_case, tuning_blocks
+from knobscope.tables import CutColumns
 
 ROOT = Path(__file__).parents[3]
 STUDY = """
@@ -107,6 +108,42 @@ def test_blocks_hold_all_tuners_and_the_default_between(specs: Callable[..., Stu
         assert [trial for trial, _ in turns] == sorted(trial for trial, _ in turns)
     everything = [(step.trial, step.tuner) for block in blocks for step in block if step.tuner is not None]
     assert sorted(everything) == [(trial, tuner) for trial in range(1, 10) for tuner in range(6)]
+
+
+def test_a_winner_lost_nothing_in_power_cuts_or_no_more_than_the_default(specs: Callable[..., StudySpecs]) -> None:
+    """With more than 512 pages of shared_buffers rows are lost here."""
+    cut: list[int] = []
+
+    def cut_power(values: dict[str, Any]) -> CutColumns:
+        cut.append(values["shared_buffers"])
+        if values["shared_buffers"] <= 512:
+            return {"cuts": 5, "cuts_lost": 0, "rows_lost": 0}
+        return {"cuts": 5, "cuts_lost": 1, "rows_lost": 10, "default_cuts_lost": 0, "loses_more": False}
+
+    def lose_as_the_default(_: dict[str, Any]) -> CutColumns:
+        return {"cuts": 5, "cuts_lost": 3, "rows_lost": 1, "default_cuts_lost": 2, "loses_more": False}
+
+    winners, cut_trials, plan = tune_with_cuts(specs(12), cut_power)
+    assert winners
+    assert all(values["shared_buffers"] <= 512 for values in winners.values())
+    assert {row["config_id"] for row in plan if row["round"] == 1 and not row["is_sentinel"]} == set(winners)
+    assert max(cut) > 512  # the fastest are cut first
+    assert len(cut) == len(cut_trials)  # each once
+    winners, _, _ = tune_with_cuts(specs(12), lose_as_the_default)
+    assert any(values["shared_buffers"] > 512 for values in winners.values())
+
+
+def tune_with_cuts(
+    specs: StudySpecs, cut: Callable[[dict[str, Any]], CutColumns]
+) -> tuple[dict[str, Row], set[str], list[Row]]:
+    """Return the configurations of winners by id, the ids of those that were cut, and the plan."""
+    settings, case = specs.study.tune, specs.cases[0]
+    assert settings is not None
+    tuners = make_tuners(specs, case, settings, RANKING)
+    _, plan, trials = tune_case(specs, case, settings, tuners, landscape, cut)
+    by_id = {row["config_id"]: json.loads(row["configuration"]) for row in plan}
+    winners = {row["config_id"]: by_id[row["config_id"]] for row in trials if row["is_winner"]}
+    return winners, {row["config_id"] for row in trials if row.get("cuts")}, plan
 
 
 def test_winners_are_measured_again_next_to_the_default(specs: Callable[..., StudySpecs]) -> None:

@@ -1,6 +1,7 @@
 """What no single value can show: references between specs, values against knobs, circles, missing programs, paths."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -21,6 +22,7 @@ from knobscope.specs.models.rule import Rule, RuleThreshold
 from knobscope.specs.models.study import Study, Thresholds
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.models.writing import same_value
+from knobscope.specs.models.ycsb import YCSB_DEFAULTS
 from knobscope.specs.reading.base import Value, suggest
 from knobscope.specs.reading.source import Document, Location, SpecProblem, load_document, show_value
 
@@ -156,8 +158,9 @@ def check_study_names(document: Document, study: Study) -> Iterator[SpecProblem]
                 yield document.problem((key, name), "a DBMS that the study does not use", expected)
     for name in known_dbms:
         varies_layout = any(isinstance(devices, list) for devices in study.layout.get(name, {}).values())
-        if not study.knobs.get(name) and study.whole_of(name) is None and not varies_layout:
-            yield document.problem(("knobs", name), "no knob", "at least one knob to vary")
+        varies_other = varies_layout or study.factors.workload or study.factors.kernel_settings
+        if not study.knobs.get(name) and study.whole_of(name) is None and not varies_other:
+            yield document.problem(("knobs", name), "no knob", "at least one knob, or one of `factors`, to vary")
 
 
 def check_memory(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
@@ -257,8 +260,10 @@ def check_generator(document: Document, generator: Generator) -> Iterator[SpecPr
 
 
 def check_parameters(document: Document, workload: Workload, generator: Generator) -> Iterator[SpecProblem]:
-    """Yield parameters of a workload that its generator does not have."""
-    for name in workload.parameters:
+    """Yield parameters of a workload that its generator does not have, and values that it cannot use."""
+    for name, value in workload.parameters.items():
+        if (wanted := generator.expected_of(name, value)) is not None:
+            yield document.problem(("parameters", name), repr(value), wanted)
         if name not in generator.parameters:
             expected = suggest(name, sorted(generator.parameters)) if generator.parameters else "no parameters"
             yield document.problem(("parameters", name), f"an unknown parameter of {generator.name}", expected)
@@ -323,10 +328,29 @@ def check_load(
             yield document.problem(location, f"{workload.generator}, which {dbms.name} does not mention", expected)
     else:
         return
+    yield from _check_fields(document, study, dbms, workload)
     for name in chosen:
         if (writing := dbms.writing_of(name)) is not None and is_unwritable(dbms, name, workload):
             found = f"a knob that is written by `{writing.kind}`, which {workload.generator} cannot pass on"
             yield document.problem(("knobs", dbms.name, name), found, "another knob, or another generator")
+
+
+def _check_fields(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
+    """Yield more fields of YCSB than the table of a DBMS has columns for."""
+    columns = set(re.findall(r"\bfield\d+\b", " ".join(dbms.loading.tables), re.IGNORECASE))
+    if workload.generator != YCSB or not columns:
+        return
+    varied: dict[Location, Value] = {
+        ("factors", "workload", "fieldcount", i): n for i, n in enumerate(study.factors.workload.get("fieldcount", []))
+    }
+    counts: dict[Location, Value] = {
+        ("workloads", workload.name): workload.parameters.get("fieldcount", YCSB_DEFAULTS["fieldcount"]),
+        **varied,
+    }
+    for location, count in counts.items():
+        if isinstance(count, int) and count > len(columns):
+            expected = f"at most {len(columns)}, for which the table of {dbms.name} has columns"
+            yield document.problem(location, f"{count} fields", expected)
 
 
 def is_unwritable(dbms: Dbms, knob: str, workload: Workload) -> bool:

@@ -12,11 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from knobscope.specs.models.dbms import Dbms
-from knobscope.specs.models.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB, Generator
+from knobscope.specs.models.generator import TPCC, TPCDS, TPCH, YCSB, Generator
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.models.study import Study
+from knobscope.specs.models.tpcc import TPCC_DEFAULTS
 from knobscope.specs.models.workload import Workload, factor_knob, is_workload_knob
 from knobscope.specs.models.writing import same_value
+from knobscope.specs.models.ycsb import YCSB_DEFAULTS
 from knobscope.specs.reading.base import Value, suggest
 from knobscope.specs.reading.source import Document, Location, SpecProblem
 from knobscope.specs.reading.validate import explain_first
@@ -28,7 +30,9 @@ _KEYS = ("threads", "records", "cold")
 #: The share of reads among reads and updates: YCSB has a proportion for each, which have to add up to 1.
 _READ_SHARE, _READS, _UPDATES = "read_share", "readproportion", "updateproportion"
 #: Parameters of the built-in generators, by how they begin, that shape the data; the others shape what is done with it.
-_DATA_PARAMETERS = ("field", "insert", "zeropadding", "table", "scale")
+_DATA_PARAMETERS = ("field", "minfield", "insert", "zeropadding", "dataintegrity", "table", "scale")
+#: Parameters of the built-in generators with the values that hold where a workload states none.
+_DEFAULTS: Mapping[str, Mapping[str, Value]] = {YCSB: YCSB_DEFAULTS, TPCC: TPCC_DEFAULTS}
 #: Where the settings of the built-in generators are described.
 _SOURCES = {
     YCSB: "https://github.com/brianfrankcooper/YCSB/wiki/Core-Properties",
@@ -40,9 +44,9 @@ _SOURCES = {
 _IDEA = "https://github.com/huiyujie/ExtensiveEval"
 
 
-def shapes_data(workload: Workload, parameter: str) -> bool:
-    """Whether data is loaded anew for another value of a parameter; of a generator with a spec, for any."""
-    return workload.generator not in BUILT_IN or parameter.startswith(_DATA_PARAMETERS)
+def shapes_data(generator: Generator | None, parameter: str) -> bool:
+    """Whether data is loaded anew for another value of a parameter; the generator is None for a built-in one."""
+    return parameter in generator.load_parameters if generator else parameter.startswith(_DATA_PARAMETERS)
 
 
 def split_configuration(
@@ -84,13 +88,23 @@ def _known(workload: Workload) -> list[str]:
     return [*_KEYS, *mix, *(name for name in workload.parameters if not name.endswith("proportion"))]
 
 
-def check_factors(document: Document, study: Study, workloads: Collection[Workload]) -> Iterator[SpecProblem]:
+def _state_defaults(workload: Workload, generators: Mapping[str, Generator]) -> Workload:
+    """Return a workload that states all parameters whose defaults are known."""
+    generator = generators.get(workload.generator)
+    defaults = generator.parameters if generator else _DEFAULTS.get(workload.generator, {})
+    return workload.model_copy(update={"parameters": {**defaults, **workload.parameters}})
+
+
+def check_factors(
+    document: Document, study: Study, stated: Collection[Workload], generators: Mapping[str, Generator]
+) -> Iterator[SpecProblem]:
     """Yield settings that a workload of the study does not have, or has with another default, and impossible values."""
+    workloads = [_state_defaults(workload, generators) for workload in stated]
     for setting, values in study.factors.workload.items():
         location: Location = ("factors", "workload", setting)
         unknown = next((workload for workload in workloads if setting not in _known(workload)), None)
         if unknown is not None:
-            found = f"a setting that {unknown.name} does not state"
+            found = f"a setting that {unknown.name} does not have"
             yield document.problem(location, found, suggest(setting, _known(unknown)))
             continue
         usual = {workload.name: _read(workload, setting) for workload in workloads}
@@ -101,14 +115,23 @@ def check_factors(document: Document, study: Study, workloads: Collection[Worklo
         default = next(iter(usual.values()), None)
         if default is not None and all(same_value(value, default) for value in values):
             yield document.problem(location, f"{default!r} alone, which the workload has", "at least one other value")
-        yield from _check_values(document, location, workloads, setting, values)
+        yield from _check_values(document, location, workloads, generators, setting, values)
 
 
 def _check_values(
-    document: Document, location: Location, workloads: Collection[Workload], setting: str, values: list[Value]
+    document: Document,
+    location: Location,
+    workloads: Collection[Workload],
+    generators: Mapping[str, Generator],
+    setting: str,
+    values: list[Value],
 ) -> Iterator[SpecProblem]:
     for index, value in enumerate(values):
         for workload in workloads:
+            generator = generators.get(workload.generator)
+            if generator is not None and (expected := generator.expected_of(setting, value)) is not None:
+                yield document.problem((*location, index), repr(value), expected)
+                break
             try:
                 _change(workload, setting, value)
             except ValidationError as error:
@@ -120,11 +143,12 @@ def spread_factors(
     study: Study, dbms: Dbms, workloads: Collection[Workload], generators: Mapping[str, Generator]
 ) -> tuple[Study, Dbms]:
     """Return a study that was checked and one of its DBMSs, with the study's factors as knobs of it."""
+    workloads = [_state_defaults(workload, generators) for workload in workloads]
     sources = _SOURCES | {
         name: generator.source for name, generator in generators.items() if generator.source is not None
     }
     knobs = {
-        factor_knob(setting): _make_knob(setting, values, workloads, sources)
+        factor_knob(setting): _make_knob(setting, values, workloads, generators, sources)
         for setting, values in study.factors.workload.items()
     } | study.factors.kernel_knobs()
     if not knobs:
@@ -134,11 +158,17 @@ def spread_factors(
     return study, dbms.model_copy(update={"knobs": {**dbms.knobs, **knobs}})
 
 
-def _is_loaded(workload: Workload, setting: str) -> bool:
-    return setting == "records" if setting in _KEYS else shapes_data(workload, setting)
+def _is_loaded(generator: Generator | None, setting: str) -> bool:
+    return setting == "records" if setting in _KEYS else shapes_data(generator, setting)
 
 
-def _make_knob(setting: str, values: list[Value], workloads: Collection[Workload], sources: Mapping[str, str]) -> Knob:
+def _make_knob(
+    setting: str,
+    values: list[Value],
+    workloads: Collection[Workload],
+    generators: Mapping[str, Generator],
+    sources: Mapping[str, str],
+) -> Knob:
     first = next(iter(workloads))
     default = _read(first, setting)
     assert default is not None, setting  # noqa: S101 - the checks of the study saw to it
@@ -149,7 +179,9 @@ def _make_knob(setting: str, values: list[Value], workloads: Collection[Workload
         type="enum",
         values=listed,
         default=default,
-        apply="load" if any(_is_loaded(workload, setting) for workload in workloads) else "restart",
+        apply="load"
+        if any(_is_loaded(generators.get(workload.generator), setting) for workload in workloads)
+        else "restart",
         mechanism="workload",
         description=f"`{setting}` of the workload.",
         source=first.source or sources.get(first.generator, _IDEA),

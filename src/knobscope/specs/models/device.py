@@ -9,8 +9,9 @@ from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, F
 from knobscope.specs.models.quantity import Size
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
-__all__ = ["Device", "Emulation", "Precondition", "Tier"]
+__all__ = ["Device", "Emulation", "Filesystem", "Precondition", "Tier"]
 
+Filesystem = Literal["ext4", "xfs"]
 Tier = Literal["hdd", "sata_ssd", "nvme_ssd", "cloud", "memory"]
 _SMALLEST, _SMALLEST_XFS = 64 << 20, 300 << 20
 
@@ -33,8 +34,17 @@ class Emulation(SpecModel):
     size: Annotated[Size, AfterValidator(_check_image_size)] = Field(
         description="Size of the image, e.g. 2GiB (it is sparse, but for one with a delay)."
     )
-    filesystem: Literal["ext4", "xfs"] = Field(
+    filesystem: Filesystem = Field(
         default="ext4", description="File system in the image; xfs takes images from 300MiB on."
+    )
+    # Left out where they are usual, as devices of earlier versions were: what identifies their runs stays the same.
+    block_bytes: Literal[1024, 2048, 4096] = Field(
+        default=4096, exclude_if=lambda value: value == 4096, description="Block size of the file system."
+    )
+    journal: bool = Field(
+        default=True,
+        exclude_if=lambda value: value is True,
+        description="Whether ext4 has a journal. Without one a power cut may damage the file system.",
     )
     model: Annotated[FlashModel | DiskModel | Delay, Field(discriminator="kind")] | None = Field(
         default=None,
@@ -43,7 +53,9 @@ class Emulation(SpecModel):
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
-        """Yield an image that is too small for its file system."""
+        """Yield an image that is too small for its file system, and one that would have to do without a journal."""
+        if not self.journal and self.filesystem != "ext4":
+            yield Misfit(("journal",), f"none, for {self.filesystem}", "true, or ext4")
         if self.filesystem == "xfs" and self.size.bytes < _SMALLEST_XFS:
             yield Misfit(("size",), str(self.size), "at least 300MiB for xfs")
 

@@ -63,6 +63,13 @@ class FlashModel(_Common):
         default=_NO_TIME,
         description="Filling one unit that was written in part; as many at a time as there are channels.",
     )
+    # Left out where there is none, as in earlier versions: what identifies runs on a device stays the same.
+    merge: Size | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="What a layer above the drive gathers of small flushed writes, for what-if devices: until so many "
+        "bytes were written since the last flush that stored them, a flush takes a write; whole units are stored then.",
+    )
     stall: Duration | None = Field(default=None, description="Garbage collection, in which nothing is answered.")
     stall_every: Size | None = Field(default=None, description="Data written between two stalls.")
 

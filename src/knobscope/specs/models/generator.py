@@ -67,14 +67,37 @@ class Generator(SpecModel):
                 yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
             yield from find_bare_paths(location, command)
         for location, texts in [*self._commands(), *((("files", name), lines) for name, lines in self.files.items())]:
-            for namespace, names in (("parameter", self.parameters), ("path", self.paths)):
+            for namespace, names in (
+                ("parameter", self.parameters),
+                ("records_per", self.parameters),
+                ("path", self.paths),
+            ):
                 for index, name in names_in(texts, namespace):
                     if name not in names:
-                        expected = f"a name under `{namespace}s`: {sorted(names)}"
+                        group = "paths" if namespace == "path" else "parameters"
+                        expected = f"a name under `{group}`: {sorted(names)}"
                         yield Misfit((*location, index), f"{{{namespace}.{name}}}", expected)
         wanted = "{seconds}" if self.bound == "time" else "{requests}"
         if not any(wanted in text for text in self.run):
             yield Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")
+
+    @property
+    def load_parameters(self) -> frozenset[str]:
+        """Return the parameters on which the data depends: those in `load`, and in the files that it may read."""
+        texts = [text for command in self.load for text in command]
+        unread = dict(self.files)
+        for text in texts:  # grows with the files that are read
+            is_whole = text.replace("{out}/", "").find("{out}") >= 0
+            for name in [name for name in unread if is_whole or f"{{out}}/{name}" in text]:
+                texts += unread.pop(name)
+        return frozenset(name for namespace in ("parameter", "records_per") for _, name in names_in(texts, namespace))
+
+    def expected_of(self, parameter: str, value: Value) -> str | None:
+        """Say what a parameter takes instead of this value, None when it takes it."""
+        texts = [text for _, command in self._commands() for text in command]
+        divides = any(name == parameter for _, name in names_in(texts, "records_per"))
+        is_count = type(value) is int and value >= 1
+        return None if is_count or not divides else "a whole number from 1 on, by which `records` is divided"
 
     def _commands(self) -> Iterator[tuple[tuple[Value, ...], list[str]]]:
         yield from ((("load", index), command) for index, command in enumerate(self.load))

@@ -1,28 +1,46 @@
 """Settings of the kernel below the DBMS as factors: a study may vary them in addition to the DBMS's knobs.
 
-Which scheduler orders requests, how far the kernel reads ahead, and whether the file system passes a flush on is
-decided there, and was tuned for disks as knobs were. The first of the values is the default. Each becomes a knob
-`queue.SETTING` or `mount.SETTING` of every DBMS of the study, so plans, rankings, interactions and effects treat it as
-they treat knobs; rules find no mismatch in it.
+Which scheduler orders requests, how far the kernel reads ahead, which file system lies between, and whether it passes a
+flush on is decided there, and was tuned for disks as knobs were. The first of the values is the default. Each becomes a
+knob `queue.SETTING`, `mount.SETTING` or `filesystem.SETTING` of every DBMS of the study, so plans, rankings,
+interactions and effects treat it as they treat knobs; rules find no mismatch in it.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from knobscope.specs.models.device import Device
+from knobscope.specs.models.device import Device, Filesystem
 from knobscope.specs.models.knob import Knob, find_repeated
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 from knobscope.specs.reading.source import Document, SpecProblem
 
-__all__ = ["KernelFactors", "MountFactors", "QueueFactors", "is_kernel_knob", "kernel_knob", "split_kernel"]
+__all__ = [
+    "FilesystemFactors",
+    "KernelFactors",
+    "MountFactors",
+    "QueueFactors",
+    "is_kernel_knob",
+    "kernel_knob",
+    "split_kernel",
+    "with_filesystem",
+]
 
 _SOURCES = {
     "queue": "https://docs.kernel.org/block/queue-sysfs.html",
     "mount": "https://man7.org/linux/man-pages/man8/mount.8.html",
+    "filesystem": "https://docs.kernel.org/filesystems/index.html",
 }
-_OF_EXT4 = ("barrier", "commit_s", "data")
+_PLACES = {
+    "queue": "device's queue in the kernel",
+    "mount": "mounted file system",
+    "filesystem": "file system when it is made",
+}
+_OF_EXT4 = {"mount": ("barrier", "commit_s", "data"), "filesystem": ("journal",)}
+#: Values of these risk committed data, or the file system, in a power cut.
+_RISKS: dict[str, list[Value]] = {"barrier": [False], "journal": [False]}
 
 
 class _Settings(SpecModel):
@@ -72,6 +90,20 @@ class MountFactors(_Settings):
     )
 
 
+class FilesystemFactors(_Settings):
+    """With what the file system of an emulated device is made, with the values, the default first."""
+
+    type: Annotated[list[Filesystem], Field(min_length=2)] | None = Field(
+        default=None, description="Which file system; xfs takes images from 300MiB on."
+    )
+    block_bytes: Annotated[list[Literal[1024, 2048, 4096]], Field(min_length=2)] | None = Field(
+        default=None, description="Its block size."
+    )
+    journal: Annotated[list[bool], Field(min_length=2)] | None = Field(
+        default=None, description="Whether ext4 has a journal. Without one a power cut may damage the file system."
+    )
+
+
 class KernelFactors(SpecModel):
     """What of the kernel a study varies."""
 
@@ -86,11 +118,17 @@ class KernelFactors(SpecModel):
         description="Settings with which the file system of an emulated device is mounted, with their values; the "
         "first is the default. Each is a knob named `mount.SETTING`, treated in the same way.",
     )
+    filesystem: FilesystemFactors = Field(
+        default=FilesystemFactors(),
+        description="With what the file system of an emulated device is made, with the values; the first is the "
+        "default. Each is a knob named `filesystem.SETTING`, treated in the same way; each combination of values is a "
+        "device of its own with the same model, on which data is loaded anew.",
+    )
 
     @property
     def kernel_settings(self) -> dict[str, dict[str, list[Value]]]:
-        """Return family (`queue` or `mount`) -> settings that the study varies, with their values."""
-        families: dict[str, _Settings] = {"queue": self.queue, "mount": self.mount}
+        """Return family (`queue`, `mount` or `filesystem`) -> settings that the study varies, with their values."""
+        families: dict[str, _Settings] = {"queue": self.queue, "mount": self.mount, "filesystem": self.filesystem}
         return {family: settings for family, factors in families.items() if (settings := factors.settings)}
 
     def kernel_knobs(self) -> dict[str, Knob]:
@@ -107,13 +145,38 @@ class KernelFactors(SpecModel):
         if shared is not None:
             for family in self.kernel_settings:
                 yield document.problem(("factors", family), f"{shared}, which others use too", "emulated devices only")
-        device_name = next(
-            (name for name, device in devices.items() if device.emulate and device.emulate.filesystem != "ext4"), None
+            return
+        variants = [variant for device in devices.values() for variant in self._list_filesystems(device)]
+        other = next(
+            (variant for variant in variants if variant.emulate and variant.emulate.filesystem != "ext4"), None
         )
-        for setting in _OF_EXT4 if device_name is not None else ():
-            if setting in self.mount.settings:
-                found = f"{device_name}, whose file system has no such setting"
-                yield document.problem(("factors", "mount", setting), found, "devices with ext4")
+        for family, settings in _OF_EXT4.items():
+            for setting in settings:
+                if other is not None and setting in self.kernel_settings.get(family, {}):
+                    found = f"{other.name}, whose file system has no such setting"
+                    yield document.problem(("factors", family, setting), found, "devices with ext4")
+        for variant in variants:
+            if variant.emulate is not None and variant.emulate.journal:
+                for misfit in variant.emulate.find_misfits():
+                    found = f"{variant.name}: {misfit.found}"
+                    yield document.problem(("factors", "filesystem"), found, misfit.expected)
+
+    def _list_filesystems(self, device: Device) -> Iterator[Device]:
+        """Yield a device with each file system that a study varies."""
+        names, values = self.filesystem.settings.keys(), self.filesystem.settings.values()
+        yield from (with_filesystem(device, dict(zip(names, each, strict=True))) for each in product(*values))
+
+
+def with_filesystem(device: Device, settings: Mapping[str, Value]) -> Device:
+    """Return an emulated device as another one whose file system is made with settings; itself where it is already."""
+    if device.emulate is None or not settings:
+        return device
+    change = {"filesystem" if name == "type" else name: value for name, value in settings.items()}
+    emulate = device.emulate.model_copy(update=change)
+    if emulate == device.emulate:
+        return device
+    options = [emulate.filesystem, str(emulate.block_bytes), *([] if emulate.journal else ["no-journal"])]
+    return device.model_copy(update={"name": f"{device.name}.{'-'.join(options)}", "emulate": emulate})
 
 
 def kernel_knob(family: str, setting: str) -> str:
@@ -137,16 +200,15 @@ def split_kernel(configuration: Mapping[str, Value]) -> tuple[dict[str, dict[str
 
 
 def _make_knob(family: str, setting: str, values: list[Value]) -> Knob:
-    where = "device's queue in the kernel" if family == "queue" else "mounted file system"
     is_boolean = all(isinstance(value, bool) for value in values)
     listed = values if any(isinstance(value, str) for value in values) else sorted(values)
     return Knob(
         type="boolean" if is_boolean else "enum",
         values=None if is_boolean else listed,
         default=values[0],
-        apply="restart",
+        apply="load" if family == "filesystem" else "restart",
         mechanism="kernel",
-        durability=[False] if setting == "barrier" else False,
-        description=f"`{setting}` of the {where}.",
+        durability=_RISKS.get(setting, False),
+        description=f"`{setting}` of the {_PLACES[family]}.",
         source=_SOURCES[family],
     )

@@ -143,6 +143,15 @@ class Tune(SpecModel):
     repeats: int = Field(
         default=3, ge=2, le=1000, description="Times that the best configuration of each is measured again."
     )
+    # Left out where it is usual, so that finished sessions stay finished.
+    cuts: int = Field(
+        default=5,
+        ge=0,
+        le=1000,
+        exclude_if=lambda value: value == 5,
+        description="Power cuts of the best configuration of each tuner: the best one that keeps all rows that it "
+        "acknowledged wins. For loads of YCSB, as root, without `with_durability`; 0: none.",
+    )
 
 
 class Remeasure(SpecModel):
@@ -322,6 +331,8 @@ class Study(SpecModel):
         yield from _find_repeated_names(("tune", "spaces"), self.tune.spaces if self.tune else [])
         yield from _find_repeated_names(("sweep", "always"), self.sweep.always)
         yield from self._find_wrong_devices()
+        if self.layout and self.factors.filesystem.settings:
+            yield Misfit(("factors", "filesystem"), "this key together with `layout`", "one of the two")
         if not any(self.whole_of(dbms) for dbms in self.knobs):
             yield from self.find_unvaried()
 

@@ -51,6 +51,7 @@ PLACEHOLDERS = {
     "argument of its own (only in the commands of a generator, as all below)",
     "out": "a private directory of the generator, which holds its `files`",
     "records": "`records` of the workload",
+    "records_per.NAME": "`records` divided by a parameter, at least 1: rows of each of several tables",
     "threads": "`threads` of the workload",
     "seconds": "how long to run, in whole seconds",
     "requests": "how many operations to run, for a generator that is bound by their number",
@@ -58,9 +59,9 @@ PLACEHOLDERS = {
 }
 #: For commands: everybody sees the arguments of a process, so the password is not among them.
 _OF_INSTANCE = ("data", "port", "port2", "port3", "socket", "config", "password_file", "path")
-_GENERATOR = (*_OF_INSTANCE, "out", "records", "threads", "seconds", "requests", "parameter")
+_GENERATOR = (*_OF_INSTANCE, "out", "records", "records_per", "threads", "seconds", "requests", "parameter")
 #: Placeholders with a name behind a dot.
-_NAMESPACES = ("path", "parameter")
+_NAMESPACES = ("path", "parameter", "records_per")
 
 
 def _allow(*allowed: str, alone: tuple[str, ...] = ()) -> Callable[[str], str]:

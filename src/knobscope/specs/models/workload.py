@@ -6,16 +6,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from knobscope.specs.models.generator import TPCC, TPCDS, TPCH, YCSB
+from knobscope.specs.models.tpcc import find_wrong_tpcc
 from knobscope.specs.models.ycsb import find_wrong_properties
-from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value, suggest
+from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
 __all__ = ["Workload", "WorkloadChange", "factor_knob", "is_workload_knob"]
 
 _FACTOR_PREFIX = "workload."
 
-#: Parameters of TPC-C: whether terminals wait as people do; what the tables of a test are divided by.
-_TPCC = {"think_times", "scale"}
-_TPCC_SMALLEST = 100
 #: Scale factor 0.01; at 0.005 the generator of TPC-DS does not come to an end.
 _TPCDS_SMALLEST = 10
 
@@ -80,22 +78,13 @@ class Workload(SpecModel):
         if self.generator == YCSB:
             yield from find_wrong_properties(self.parameters)
         elif self.generator == TPCC:
-            yield from self._find_wrong_tpcc()
+            yield from find_wrong_tpcc(self.parameters)
         elif self.generator in (TPCH, TPCDS):
             for name in self.parameters:
                 expected = "none: `records` is all that it has"
                 yield Misfit(("parameters", name), f"a parameter of {self.generator}", expected)
             if self.generator == TPCDS and self.records < _TPCDS_SMALLEST:
                 yield Misfit(("records",), str(self.records), f"{_TPCDS_SMALLEST} or more, scale factor 0.01")
-
-    def _find_wrong_tpcc(self) -> Iterator[Misfit]:
-        for name, value in self.parameters.items():
-            if name not in _TPCC:
-                yield Misfit(("parameters", name), "an unknown parameter", suggest(name, sorted(_TPCC)))
-            if name == "think_times" and not isinstance(value, bool):
-                yield Misfit(("parameters", name), repr(value), "true or false")
-            if name == "scale" and (type(value) is not int or not 1 <= value <= _TPCC_SMALLEST):
-                yield Misfit(("parameters", name), repr(value), f"a whole number from 1 to {_TPCC_SMALLEST}")
 
 
 class WorkloadChange(SpecModel):

@@ -6,7 +6,7 @@ from typing import Any
 
 from knobscope.specs.reading.base import Misfit, Value, suggest
 
-__all__ = ["find_wrong_properties"]
+__all__ = ["YCSB_DEFAULTS", "find_wrong_properties"]
 
 #: The operation mix, with the defaults that hold for a part that is left out.
 _MIX = {
@@ -37,6 +37,22 @@ _NUMBERS: dict[str, tuple[Any, int, int]] = {
 }
 #: Names of the table and of its columns; the tables are made by the spec of the DBMS, with the usual names.
 _TEXTS = ("fieldnameprefix", "table")
+#: Properties other than the mix with the values that hold where a workload states none.
+YCSB_DEFAULTS: Mapping[str, Value] = {
+    "fieldcount": 10,
+    "fieldlength": 100,
+    "minfieldlength": 1,
+    "fieldlengthdistribution": "constant",
+    "requestdistribution": "uniform",
+    "minscanlength": 1,
+    "maxscanlength": 1000,
+    "scanlengthdistribution": "uniform",
+    "hotspotdatafraction": 0.2,
+    "hotspotopnfraction": 0.8,
+    "insertorder": "hashed",
+    "readallfields": True,
+    "writeallfields": False,
+}
 _KNOWN = sorted([*_WORDS, *_FLAGS, *_NUMBERS, *_TEXTS])
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from knobscope.stages.detect.effects import add_frame
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.regression import fit_blocks, t_interval
+from knobscope.tables import CutColumns
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,8 +39,10 @@ def add_tuned(connection: "duckdb.DuckDBPyConnection") -> None:
             else:
                 config = winner["config_id"].iloc[0]
                 effect = effects.get(config, {"runs": 0})
-                rows.append({**about, "trial": winner["trial"].iloc[0], "config_id": config, **effect})
+                cuts = {name: winner[name].iloc[0] for name in CutColumns.__annotations__}
+                rows.append({**about, "trial": winner["trial"].iloc[0], "config_id": config, **effect, **cuts})
     columns = [*_CASE, "space", "seed", "trial", "config_id", "estimate", "low", "high", "runs"]
+    columns += CutColumns.__annotations__
     add_frame(connection, "tuned", pd.DataFrame(rows, columns=columns))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
-from knobscope.specs import Case, StudySpecs, Value
+from knobscope.specs import Case, StudySpecs, Value, split_kernel
 from knobscope.stages.measure.care import DeviceCare
 from knobscope.stages.measure.machine import describe_machine
 from knobscope.stages.measure.progress import BlockProgress
@@ -63,14 +63,25 @@ class Measurer:
         store: RunStore,
         progress: BlockProgress,
         care: DeviceCare | None = None,
+        on_filesystem: Callable[[Mapping[str, Value]], Bench] | None = None,
     ) -> None:
         shutil.rmtree(bench.scratch / "runs", ignore_errors=True)  # of a run that was killed
         self.specs, self.case, self.bench, self.tier = specs, case, bench, tier
         self.store, self.progress, self.care = store, progress, care or DeviceCare({})
         self.session = datetime.now(UTC).isoformat(timespec="seconds")
-        self._snapshots = _snapshot_finder(bench)
+        self._on_filesystem, self._benches = on_filesystem, {"{}": bench}
+        self._snapshots = _snapshot_finder(self._bench_of)
         self._sentinels: Counter[str] = Counter()  # by block
         self._default: _Planned | None = None
+
+    def _bench_of(self, configuration: Mapping[str, Value]) -> Bench:
+        """Return the bench with the file system that a configuration names; each is opened once."""
+        settings = split_kernel(configuration)[0].get("filesystem", {})
+        key = json.dumps(settings, sort_keys=True)
+        if key not in self._benches:
+            assert self._on_filesystem is not None  # noqa: S101 - who varies file systems can make them
+            self._benches[key] = self._on_filesystem(settings)
+        return self._benches[key]
 
     def measure(self, row: PlanRow) -> RunRecord:
         """Return the record of a planned run. Errors as in measure_block."""
@@ -146,16 +157,17 @@ class Measurer:
         What is disturbed twice is the configuration's own doing (it fills the disk, say) only if the default
         configuration runs well afterwards; else UserError says what disturbs.
         """
-        record = measure_run(self.bench, planned.run_id, planned.configuration, snapshot)
+        record = measure_run(self._bench_of(planned.configuration), planned.run_id, planned.configuration, snapshot)
         run = record["run"]
         is_refused = run["status"] == "rejected_value" and planned.sentinel is None and run["disturbance"] is None
         if run["status"] == "ok" or is_refused:
             return record
         self.progress.tell_repeat(run)
-        record = measure_run(self.bench, planned.run_id, planned.configuration, snapshot)
+        record = measure_run(self._bench_of(planned.configuration), planned.run_id, planned.configuration, snapshot)
         default = self._default
         if record["run"].get("disturbance") is not None and default is not None and default.snapshot is not None:
-            check = measure_run(self.bench, f"{planned.run_id}-check", default.configuration, default.snapshot)
+            bench = self._bench_of(default.configuration)
+            check = measure_run(bench, f"{planned.run_id}-check", default.configuration, default.snapshot)
             _require_undisturbed(check["run"])
         return record
 
@@ -185,11 +197,14 @@ def _require_undisturbed(run: RunRow) -> None:
         )
 
 
-def _snapshot_finder(bench: Bench) -> Callable[[dict[str, Value]], tuple[Snapshot | None, RunRow]]:
+def _snapshot_finder(
+    bench_of: Callable[[Mapping[str, Value]], Bench],
+) -> Callable[[dict[str, Value]], tuple[Snapshot | None, RunRow]]:
     """Return a function configuration -> (snapshot, or None and why there is none); each is looked for once."""
     snapshots: dict[str, tuple[Snapshot | None, RunRow]] = {}
 
     def find(configuration: dict[str, Value]) -> tuple[Snapshot | None, RunRow]:
+        bench = bench_of(configuration)
         values = load_values_of(bench.dbms, configuration)
         key = json.dumps(values, sort_keys=True)
         if key not in snapshots:

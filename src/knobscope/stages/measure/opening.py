@@ -5,12 +5,13 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from knobscope.devices import OpenDevice, device_lock, open_device
 from knobscope.errors import UserError
-from knobscope.specs import Case, StudySpecs
+from knobscope.specs import Case, StudySpecs, Value, with_filesystem
 from knobscope.stages.measure.block import Measurer
 from knobscope.stages.measure.care import DeviceCare
 from knobscope.stages.measure.progress import BlockProgress
@@ -56,9 +57,7 @@ def open_measurer(
         stack.enter_context(device_lock(*blocks))
         _require_root(specs)
         watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
-        room = DiskRoom(
-            specs.study.name, specs.study.budget.disk_gb, device.directory, root / "results" / specs.study.name
-        )
+        room = _open_room(specs, device, root)
         room.require(room.largest_copy(), "a copy of the loaded data")
         generator = specs.generators.get(workload.generator)
         dbms = specs.dbms[case.dbms]
@@ -83,11 +82,28 @@ def open_measurer(
         for probe, reason in watch.missing_probes.items():
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         _remove_parts(layout)  # of a run that was killed
+
+        def on_filesystem(settings: Mapping[str, Value]) -> Bench:
+            """Return the bench on a device like this one whose file system is made with settings, until the end."""
+            variant = with_filesystem(specs.devices[case.device], settings)
+            if variant is specs.devices[case.device]:
+                return bench
+            opened = stack.enter_context(open_device(variant, root, specs.study.name))
+            shutil.rmtree(opened.directory / "runs", ignore_errors=True)  # of a run that was killed
+            watch = stack.enter_context(_open_watches(specs, opened, {}, profile, traces))
+            room = _open_room(specs, opened, root)
+            return replace(bench, scratch=opened.directory, watch=watch, room=room, blocks=[opened.block])
+
         try:
             care = DeviceCare({name: (specs.devices[name], opened_device) for name, opened_device in opened.items()})
-            yield Measurer(specs, case, bench, facts["tier"], store, progress, care)
+            yield Measurer(specs, case, bench, facts["tier"], store, progress, care, on_filesystem)
         finally:
             _remove_parts(layout)
+
+
+def _open_room(specs: StudySpecs, device: OpenDevice, root: Path) -> DiskRoom:
+    study = specs.study
+    return DiskRoom(study.name, study.budget.disk_gb, device.directory, root / "results" / study.name)
 
 
 def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
@@ -97,8 +113,9 @@ def _remove_parts(layout: Mapping[str, OpenDevice]) -> None:
 
 def _require_root(specs: StudySpecs) -> None:
     """Raise UserError where a study varies settings of the kernel and this is not root."""
-    if specs.study.factors.kernel_settings and os.geteuid() != 0:
-        family = next(iter(specs.study.factors.kernel_settings))
+    families = [family for family in specs.study.factors.kernel_settings if family != "filesystem"]
+    if families and os.geteuid() != 0:
+        family = families[0]
         raise UserError(
             f"`factors: {{{family}: ...}}` changes settings of the kernel, which only root may; run it as root"
         )

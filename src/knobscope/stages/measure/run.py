@@ -19,6 +19,7 @@ from knobscope.devices import (
     changed_mounts,
     changed_queue,
     make_scattering_directory,
+    read_filesystem,
 )
 from knobscope.generators import Connected, GeneratorError, LoadResult
 from knobscope.processes import find_service_user, make_shared_directory, read_tail
@@ -150,12 +151,13 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
 
 @contextlib.contextmanager
 def _kernel_in_force(bench: Bench, kernel: Mapping[str, Mapping[str, Value]]) -> Iterator[list[EffectiveValueRow]]:
-    """Yield what queues and mounts of the devices were set to, and were read back as, until the end of the run."""
+    """Set queues and mounts of the devices until the end of the run; yield them and the file system as read back."""
     queue, mount = (kernel.get(family, {}) for family in ("queue", "mount"))
     directories = [bench.scratch, *(opened.directory for opened in bench.layout.values())]
     try:
         with changed_queue(bench.blocks, queue) as in_queue, changed_mounts(directories, mount) as in_mount:
-            effective: dict[str, Mapping[str, object]] = {"queue": in_queue, "mount": in_mount}
+            made = read_filesystem(bench.scratch, kernel.get("filesystem", {}))
+            effective: dict[str, Mapping[str, object]] = {"queue": in_queue, "mount": in_mount, "filesystem": made}
             yield [
                 {
                     "knob": kernel_knob(family, name),

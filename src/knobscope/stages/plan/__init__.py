@@ -2,6 +2,7 @@
 
 from knobscope.stages.plan.aims import aim_of, describe_aim, describe_ratio
 from knobscope.stages.plan.blocks import sentinel_positions
+from knobscope.stages.plan.dependents import smallest_change
 from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.effort import Effort, effort_of, screening_effort, sweep_effort
 from knobscope.stages.plan.narrowing import CostlySetting, find_costly, narrow
@@ -49,6 +50,7 @@ __all__ = [
     "screening_blocks",
     "screening_effort",
     "sentinel_positions",
+    "smallest_change",
     "sweep_effort",
     "sweep_references",
     "value_configurations",

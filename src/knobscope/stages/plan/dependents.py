@@ -52,7 +52,7 @@ def swept_values(specs: StudySpecs, case: Case, space: DesignSpace, knobs: Seque
     for knob in knobs:
         for value in levels[knob]:
             if value != default[knob]:
-                change = _smallest_change(space, levels, knob, value)
+                change = smallest_change(space, levels, knob, value)
                 reason = _explain(space, knob, value)
                 yield SweptValue(knob, value, default, change, reason)
 
@@ -74,7 +74,7 @@ def _explain(space: DesignSpace, knob: str, value: Value) -> str:
     return space.explain_refusal(configuration)
 
 
-def _smallest_change(
+def smallest_change(
     space: DesignSpace, levels: Mapping[str, Sequence[Value]], knob: str, value: Value
 ) -> Configuration | None:
     """Return the change of the fewest other knobs, by the fewest steps, with which a value counts and is allowed.

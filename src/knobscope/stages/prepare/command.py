@@ -9,7 +9,7 @@ from pathlib import Path
 from knobscope.devices import device_lock, open_device
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Dbms, Study, Value, find_case, load_study, parse_case
+from knobscope.specs import Dbms, Study, Value, find_case, load_study, parse_case, split_kernel, with_filesystem
 from knobscope.specs.checks.check import find_version_misfits
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
 from knobscope.stages.prepare.room import DiskRoom
@@ -37,17 +37,23 @@ def _run(args: argparse.Namespace) -> int:
         open_device(specs.devices[case.device], args.root, specs.study.name) as device,
         device_lock(device.block),
     ):
-        room = DiskRoom(
-            specs.study.name, specs.study.budget.disk_gb, device.directory, args.root / "results" / specs.study.name
-        )
         for number, row in enumerate(plan.itertuples(), start=1):
             values = load_values_of(dbms, json.loads(str(row.configuration)))
             shown = " ".join(f"{name}={value}" for name, value in values.items()) or "defaults"
             begin = time.monotonic()
+            filesystem = split_kernel(values)[0].get("filesystem", {})
+            variant = with_filesystem(specs.devices[case.device], filesystem)
             try:
-                snapshot = prepare_snapshot(
-                    dbms, workload, values, device.directory, specs.generators.get(workload.generator), room
-                )
+                with open_device(variant, args.root, specs.study.name) as opened:
+                    room = DiskRoom(
+                        specs.study.name,
+                        specs.study.budget.disk_gb,
+                        opened.directory,
+                        args.root / "results" / specs.study.name,
+                    )
+                    snapshot = prepare_snapshot(
+                        dbms, workload, values, opened.directory, specs.generators.get(workload.generator), room
+                    )
                 _check_version(specs.study, dbms, snapshot.version)
                 snapshots[str(row.load_id)] = {"directory": str(snapshot.directory), "version": snapshot.version}
                 outcome = f"ready ({time.monotonic() - begin:.1f} s)"

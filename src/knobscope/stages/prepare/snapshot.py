@@ -50,7 +50,7 @@ from knobscope.servers import (
     read_version,
     readback_request,
 )
-from knobscope.specs import Dbms, Generator, Value, Workload, split_configuration
+from knobscope.specs import Dbms, Generator, Value, Workload, split_configuration, split_kernel
 from knobscope.stages.prepare.room import DiskRoom, estimate_space
 from knobscope.stages.prepare.tables import keep_tables, read_tables
 from knobscope.storage import DamagedFileError, read_sealed, synchronise_filesystem, write_sealed
@@ -99,10 +99,10 @@ def prepare_snapshot(
     """Return the snapshot for these load-time knobs, made now unless it is there already.
 
     `generator` is the workload's, unless that is YCSB; with `room` it keeps to the budget of a study.
-    Settings of the workload among them shape the data, too. It appears whole or not at all. Raises SnapshotFailedError
-    when the DBMS refuses, UserError when the disk is full.
+    Settings of the workload among them shape the data, too; those of the file system say only where it lies. It appears
+    whole or not at all. Raises SnapshotFailedError when the DBMS refuses, UserError when the disk is full.
     """
-    workload, load_values, _ = split_configuration(workload, load_values)
+    workload, load_values, _ = split_configuration(workload, split_kernel(load_values)[1])
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not _is_whole(target):
         estimate = estimate_space(workload, generator)

@@ -9,7 +9,16 @@ from typing import Any, Literal
 from knobscope.specs import RuleCause
 from knobscope.stages.detect import withdraw
 from knobscope.stages.remeasure.experiment import ITSELF
-from knobscope.stages.remeasure.properties import EVERYTHING, FACTOR_PROPERTIES, PROPERTY_WORDS
+from knobscope.stages.remeasure.gains import Gain, find_gain
+from knobscope.stages.remeasure.pairs import (
+    list_differences,
+    list_usable,
+    log_throughput,
+    micros_off_device,
+    micros_without_way,
+    time_of,
+)
+from knobscope.stages.remeasure.properties import EVERYTHING, FACTOR_PROPERTIES, LAYERS, PROPERTY_WORDS
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount, Share, amount_of, remaining_share
 from knobscope.statistics.looks import SIGNIFICANCE
@@ -25,7 +34,7 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["Answer", "judge_finding", "list_differences", "list_usable", "share_words", "time_of"]
+__all__ = ["Answer", "judge_finding", "share_words"]
 
 _FEWEST_PAIRS = 3
 _HALF = 0.5
@@ -56,11 +65,14 @@ class Answer:
     changes: dict[str, str] = field(default_factory=dict)  # parameters of the device that differ, as JSON
     #: The effect (or gap) in the pairs of runs on the device itself, natural-log ratio of throughput; None of a level.
     repeated_effect: Amount | None = None
+    #: What the slower of the two configurations gains on each other device.
+    gains: dict[str, Gain] = field(default_factory=dict)
+    _own: list[WhatIfRunRow] = field(default_factory=list)
 
     def add(self, name: str, runs: Sequence[WhatIfRunRow], change: Mapping[str, Any] | None = None) -> None:
         """Take in all pairs of runs on a device, of which some parameters differ: the one itself first."""
         self.changes[name] = json.dumps(change or {}, sort_keys=True, default=str)
-        values = list(self._amounts(runs, _micros_without_way if name in _FREE_FLUSHES else time_of))
+        values = list(self._amounts(runs, micros_without_way if name in _FREE_FLUSHES else time_of))
         self.pairs[name] = len(values)
         if len(values) < _FEWEST_PAIRS:
             reasons = [row["reason"] for row in runs if row["status"] != "ok"]
@@ -68,13 +80,17 @@ class Answer:
             return
         self.failures.pop(name, None)
         self.amounts[name] = amount_of(values)
+        if name == ITSELF:
+            self._own = list(runs)
+        elif (gain := find_gain(self.question, self._own, runs)) is not None:
+            self.gains[name] = gain
         if name == ITSELF and not self.question.is_level:
-            ratio = amount_of(list(list_differences(list_usable(runs), _log_throughput)))
+            ratio = amount_of(list(list_differences(list_usable(runs), log_throughput)))
             self.repeated_effect = ratio.minus(self.question.remainder)
-        if name != ITSELF and ITSELF in self.amounts:
+        if name not in (ITSELF, *LAYERS) and ITSELF in self.amounts:
             self._find_share(name)
         if name == EVERYTHING and ITSELF in self.amounts:
-            self.most_of_everything = self._share(amount_of(list(self._amounts(runs, _micros_off_device))))
+            self.most_of_everything = self._share(amount_of(list(self._amounts(runs, micros_off_device))))
 
     def _find_share(self, name: str) -> None:
         """Note which share of the effect is gone on a what-if device."""
@@ -87,7 +103,7 @@ class Answer:
         ok = list_usable(runs)
         if self.question.is_level:
             return (time_of_run(row) for row in ok if row["is_reference"] == self.question.is_default)
-        return list_differences(ok, time_of_run if self.question.other_device is None else _log_throughput)
+        return list_differences(ok, time_of_run if self.question.other_device is None else log_throughput)
 
     @property
     def undecided(self) -> str | None:
@@ -212,8 +228,15 @@ class Answer:
                 }
             if share is not None:
                 row |= {"share": share.estimate, "share_low": _end(share.low), "share_high": _end(share.high)}
+            if name in self.gains:
+                row |= self.gains[name].columns()
             rows.append(row)
         return rows
+
+    def describe_gains(self) -> str:
+        """Say what layers between DBMS and drive would gain, each in a sentence; nothing where none surely does."""
+        sentences = [gain.describe(name, self.changes[name]) for name, gain in self.gains.items()]
+        return "".join(f" {sentence}" for sentence in sentences if sentence)
 
     def describe(self) -> str:
         """Say what the experiment showed, with the shares of all that has a part."""
@@ -310,26 +333,28 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
     Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
-    named and one was found, also `cause`. None of `confirmed` leaves the cause to the stage `imitate`.
+    named and one was found, also `cause`. What a layer above the drive would gain is added to the `sentence`. None of
+    `confirmed` leaves the cause to the stage `imitate`.
     """
-    confirmation = answer.describe()
+    confirmation, gains = answer.describe(), answer.describe_gains()
+    more: FindingRow = {"sentence": sentence + gains} if gains else {}
     if answer.is_gone:
         return {"confirmed": "no", "confirmation": confirmation, "sentence": withdraw(sentence, _NOT_AGAIN)}
     if not answer.question.followed:
         return {"confirmed": None, "confirmation": confirmation}
     if cause is None:
         if answer.conclusion != "cause":
-            return {"confirmed": "not_tested", "confirmation": confirmation}
-        cause_found = answer.causes[0][0]
-        return {"confirmed": "found", "cause": _BLAMED.get(cause_found, cause_found), "confirmation": confirmation}
+            return {"confirmed": "not_tested", "confirmation": confirmation, **more}
+        name = _BLAMED.get(answer.causes[0][0], answer.causes[0][0])
+        return {"confirmed": "found", "cause": name, "confirmation": confirmation, **more}
     confirmed = _is_borne_out(answer, cause)
     if confirmed is None:
-        return {"confirmed": answer.undecided, "confirmation": confirmation}
+        return {"confirmed": answer.undecided, "confirmation": confirmation, **more}
     judged: FindingRow = {
         "confirmed": "yes" if confirmed else "no",
         "confirmation": f"{confirmation} So {cause.confirmed if confirmed else cause.refuted}.",
     }
-    return judged if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
+    return {**judged, **more} if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
 
 
 def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
@@ -349,37 +374,6 @@ def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     if any(share.low >= _HALF for share in other_shares) and not any(share.is_part for share in named):
         return False  # more than half is due to something else, whatever the interval of the named one leaves open
     return None if named else False  # one of several causes is neither refuted nor called the cause
-
-
-def list_usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:
-    """Return the runs that have a throughput."""
-    return [row for row in runs if row["status"] == "ok" and row["throughput_ops"]]
-
-
-def list_differences(runs: Iterable[WhatIfRunRow], amount_of_run: Callable[[WhatIfRunRow], float]) -> Iterator[float]:
-    """Yield by how much the run with the value exceeds the one with the reference value, in each whole pair."""
-    pairs: dict[int, dict[bool, float]] = {}
-    for row in runs:
-        pairs.setdefault(row["pair"], {})[row["is_reference"]] = amount_of_run(row)
-    yield from (pair[False] - pair[True] for pair in pairs.values() if len(pair) == 2)
-
-
-def _log_throughput(row: WhatIfRunRow) -> float:
-    return math.log(row["throughput_ops"] or math.nan)
-
-
-def time_of(row: WhatIfRunRow) -> float:
-    """Return the time per operation, microseconds."""
-    return 1e6 / (row["throughput_ops"] or math.nan)
-
-
-def _micros_without_way(row: WhatIfRunRow) -> float:
-    return time_of(row) - (row.get("flush_way_us") or 0)
-
-
-def _micros_off_device(row: WhatIfRunRow) -> float:
-    """Return the time per operation in which the device had no request."""
-    return time_of(row) - max(row.get("flush_way_us") or 0, row.get("busy_us") or 0)
 
 
 def _end(value: float) -> float | None:

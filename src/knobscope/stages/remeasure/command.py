@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import read_findings, read_rows, replace_effects, write_findings, write_rows
+from knobscope.stages.measure import cut_case, open_cutter
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer, judge_finding
-from knobscope.stages.remeasure.cuts import cut_fastest, open_cutter
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
-from knobscope.stages.remeasure.properties import what_if_devices
+from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.publishing import list_new_effects, restate_finding
 from knobscope.stages.remeasure.questions import (
     Question,
@@ -118,7 +118,9 @@ def _list_fastest(args: argparse.Namespace, specs: StudySpecs, answers: Sequence
         with open_cutter(args.out.parent) as cutter:
             for question, row in called_safe:
                 print(f"remeasure: power cuts of the fastest safe configuration of {question.case}", file=sys.stderr)
-                row.update(cut_fastest(specs, question, cutter))
+                configurations = question.configuration, question.reference
+                cut = cut_case(specs, question.case, *configurations, specs.study.remeasure.cuts, cutter)
+                row.update(cast("FastestRow", cut))
     return [row for _, row in rows]
 
 
@@ -141,7 +143,8 @@ def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tupl
         sorted(questions, key=lambda question: str(question.case)), key=lambda question: question.case
     ):
         if is_modelled(device):
-            modelled, measured = answer_questions(bench, device, what_if_devices(device), list(of_case))
+            devices = {**what_if_devices(device), **layered_devices(device)}
+            modelled, measured = answer_questions(bench, device, devices, list(of_case))
             answers += modelled
         else:
             delayed, measured = answer_with_delays(bench, device, list(of_case))

@@ -16,8 +16,9 @@ from statistics import fmean
 from typing import Any
 
 from knobscope.specs import RuleCause
-from knobscope.stages.remeasure.causes import Answer, list_usable, share_words, time_of
+from knobscope.stages.remeasure.causes import Answer, share_words
 from knobscope.stages.remeasure.experiment import ITSELF, OPERATIONS
+from knobscope.stages.remeasure.pairs import list_usable, time_of
 from knobscope.stages.remeasure.shares import Share
 from knobscope.tables import SensitivityRow, WhatIfRunRow
 from knobscope.text.formats import join_words

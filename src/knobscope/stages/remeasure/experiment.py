@@ -161,6 +161,7 @@ def _measure(
                         "read_us": requests["read"][1],
                         "write_us": requests["write"][1],
                         "flush_us": requests["flush"][1],
+                        "written_per_flush": _written_per_flush(record),
                     }
                 )
     return rows
@@ -197,6 +198,13 @@ def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | No
     requests = sum(row["requests"] for row in buckets)
     total_us = sum(row["requests"] * (row["low_us"] + row["high_us"]) / 2 for row in buckets)
     return requests / operations, total_us / max(requests, 1)
+
+
+def _written_per_flush(record: RunRecord) -> float | None:
+    """Return the bytes written for each flush; None where nobody watched, or nothing was flushed."""
+    flushes = sum(row["requests"] for row in record["io_latency"] if row["op"] == "flush")
+    written = sum(row["bytes"] or 0 for row in record["io_profile"] if row["op"] == "write")
+    return written / flushes if flushes else None
 
 
 def _plan_row(

@@ -4,6 +4,9 @@ Every change takes a cost away, but for `one_channel`, which takes an ability aw
 parallelism brings about is gone without it. `everything` takes all costs away at once: what remains of an effect there
 is none of the device's doing.
 
+A layer between DBMS and drive could write in other sizes, or to other queues, than the DBMS does (PVLDB 16, 2023,
+section 5). What that would gain, drives with such a layer show.
+
 Of a real device nothing can be taken away. There a file on it stands behind a program that delays one kind of request.
 """
 
@@ -15,9 +18,13 @@ from knobscope.specs.models.quantity import Duration, Quantity, Rate, Size
 __all__ = [
     "EVERYTHING",
     "FACTOR_PROPERTIES",
+    "LAYERS",
+    "MERGED",
     "PROPERTY_WORDS",
+    "SPREAD",
     "blamed_properties",
     "delayed_device",
+    "layered_devices",
     "what_if_devices",
 ]
 
@@ -34,7 +41,11 @@ PROPERTY_WORDS = {
     "channels": "many more requests served at a time",
     "one_channel": "one request served at a time",
     EVERYTHING: "no costs at all",
+    "merged": "a layer that merges small flushed writes",
+    "spread": "a layer that spreads requests over queues",
 }
+#: What a layer between DBMS and drive could do.
+LAYERS = MERGED, SPREAD = "merged", "spread"
 #: What a rule may blame (`cause: {factor: ...}` in `rule.yaml`), and the properties that show it.
 FACTOR_PROPERTIES = {
     "write_size": ("write_unit",),
@@ -47,6 +58,8 @@ _NO_TIME = Duration("0us")
 _NO_LIMIT = Rate("1000GB/s")
 _SMALLEST_UNIT = Size("4KiB")
 _MANY = 4096
+#: What small flushed writes are merged to where a drive has no larger unit; over how many queues requests are spread.
+_MERGED_SIZE, _QUEUES = Size("32KiB"), 8
 _FILESYSTEMS = ("ext4", "xfs")
 _MEBIBYTE = 1 << 20
 Change = dict[str, Quantity | int]
@@ -65,6 +78,27 @@ def what_if_devices(device: Device) -> dict[str, Device]:
         key: value for name, change in changes.items() if name != "one_channel" for key, value in change.items()
     }
     return {name: _change(device, name, change) for name, change in {**changes, EVERYTHING: together}.items()}
+
+
+def layered_devices(device: Device) -> dict[str, Device]:
+    """Return what a layer does -> the device with such a layer above it; none for a disk, which is not modelled so.
+
+    Requests that are spread over queues take a part of their time each, and as many fewer are served at a time: the
+    most that the drive can do stays the same, and is reached with fewer requests in flight.
+    """
+    model = device.model
+    if not isinstance(model, FlashModel):
+        return {}
+    changes: dict[str, Change] = {}
+    unit = model.unit if model.unit is not None and model.unit > _SMALLEST_UNIT else _MERGED_SIZE
+    if model.flush > _NO_TIME or model.fill > _NO_TIME:
+        changes[MERGED] = {"merge": unit}
+    queues = min(_QUEUES, model.channels)
+    if queues > 1:
+        times = {name: getattr(model, name) for name in ("read", "write", "sequential_read", "read_while_draining")}
+        parts = {name: Duration(f"{time.ns / queues:.0f}ns") for name, time in times.items() if time is not None}
+        changes[SPREAD] = {**parts, "channels": model.channels // queues}
+    return {name: _change(device, name, change) for name, change in changes.items()}
 
 
 def blamed_properties(cause: RuleCause | None, device: Device | None) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.stages.plan import case_space, list_dependents
-from knobscope.stages.remeasure.properties import blamed_properties, what_if_devices
+from knobscope.stages.remeasure.properties import MERGED, blamed_properties, layered_devices, what_if_devices
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables.detection import FindingRow
@@ -41,6 +41,9 @@ _HEADLINES = 2
 
 #: Configurations of a case in table `fastest` at most.
 _FASTEST = 2
+
+#: What small flushed writes cost: effects that are blamed on one of these ask what merging them would gain.
+_OF_FLUSHES = {"flush", "write_unit"}
 
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
@@ -105,7 +108,7 @@ class Question:
 
     def asks(self, name: str) -> bool:
         """Whether it goes on to the what-if device of a property."""
-        return not self.blamed or name in self.blamed
+        return not self.blamed or name in self.blamed or (name == MERGED and bool(self.blamed & _OF_FLUSHES))
 
     @property
     def is_default(self) -> bool:
@@ -300,8 +303,9 @@ def count_remeasuring_runs(specs: StudySpecs) -> int:
 def _count_devices(specs: StudySpecs, device: Device, what_if: int | None) -> int:
     """Return to how many other devices the effects on a device are followed at most."""
     if what_if is not None:
-        return len(what_if_devices(device)) if is_modelled(device) else _SLOWER
-    return len({name for rule in specs.rules.values() for name in blamed_properties(rule.about.cause, device)})
+        return len(what_if_devices(device)) + len(layered_devices(device)) if is_modelled(device) else _SLOWER
+    blamed = {name for rule in specs.rules.values() for name in blamed_properties(rule.about.cause, device)}
+    return len(blamed) + bool(blamed & _OF_FLUSHES)
 
 
 def _count_round(effects: int, references: int) -> int:

@@ -2,13 +2,15 @@
 
 import argparse
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import find_case, load_study, parse_case
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
-from knobscope.stages.measure import BlockProgress, open_measurer, write_block
+from knobscope.stages.measure import BlockProgress, cut_case, open_cutter, open_measurer, write_block
 from knobscope.stages.tune.session import count_runs, tune_case
 from knobscope.stages.tune.tuner import make_tuners
 from knobscope.storage import read_sealed
@@ -31,8 +33,14 @@ def _run(args: argparse.Namespace) -> int:
         knobs = next(tuner.space for tuner in tuners if tuner.name == space).parameters
         print(f"{case} {space}: {', '.join(knob.name for knob in knobs)}", file=sys.stderr)
     progress = BlockProgress(f"{case} tune", count_runs(case, tune), tuners[0].space.default)
-    with open_measurer(specs, case, args.root, args.profile, args.store, progress) as measurer:
-        records, plan, trials = tune_case(specs, case, tune, tuners, measurer.measure)
+    with ExitStack() as stack:
+        measurer = stack.enter_context(open_measurer(specs, case, args.root, args.profile, args.store, progress))
+        cut = None
+        if tune.cuts and not tune.with_durability:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            cutter = stack.enter_context(open_cutter(args.out.parent))
+            cut = partial(cut_case, specs, case, default=tuners[0].space.default, cuts=tune.cuts, cutter=cutter)
+        records, plan, trials = tune_case(specs, case, tune, tuners, measurer.measure, cut)
     write_table(args.plan_out, "plan", plan)
     write_block(records, args.out, {"trials": trials})
     progress.finish()

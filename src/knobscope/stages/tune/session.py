@@ -1,11 +1,15 @@
 """A tuning session of one case: tuners and measured runs, side by side, and at the end the winners once more.
 
 The best of many noisy runs looks better than it is. So the best configuration of each tuner is measured again, in
-complete blocks with the default configuration, and only those runs say how good it is.
+complete blocks with the default configuration, and only those runs say how good it is. Before that the power is cut:
+a configuration that loses what it acknowledged is none to recommend, however fast.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 from knobscope.specs import Case, StudySpecs
 from knobscope.specs.models.study import Tune
@@ -13,20 +17,33 @@ from knobscope.stages.plan.blocks import build_block, config_id_of, load_id_of
 from knobscope.stages.plan.search_space import Configuration
 from knobscope.stages.tune.schedule import Step, tuning_blocks
 from knobscope.stages.tune.tuner import Tuner
-from knobscope.tables import PlanRow, RunRecord, TrialRow
+from knobscope.tables import CutColumns, PlanRow, RunRecord, TrialRow
 
 __all__ = ["count_runs", "tune_case"]
 
 Measure = Callable[[PlanRow], RunRecord]
+#: What power cuts say of a configuration.
+Cut = Callable[[Configuration], CutColumns]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A configuration that was tried, and its row."""
+
+    row: TrialRow
+    configuration: Configuration
+    throughput: float
 
 
 def tune_case(
-    specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner], measure: Measure
+    specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner], measure: Measure, cut: Cut | None = None
 ) -> tuple[list[RunRecord], list[PlanRow], list[TrialRow]]:
     """Run all tuners; returns records of runs, rows of table `plan`, and rows of table `trials`.
 
-    `measure` returns the record of a planned run, as `Measurer.measure` does.
+    `measure` returns the record of a planned run, as `Measurer.measure` does; `cut` what power cuts say of a
+    configuration, None where none is cut.
     """
+    tried: dict[Tuner, list[_Trial]] = defaultdict(list)
     records: list[RunRecord] = []
     plan: list[PlanRow] = []
     trials: list[TrialRow] = []
@@ -40,16 +57,38 @@ def tune_case(
             records.append(record)
             throughput = record["run"]["throughput_ops"] if record["run"]["status"] == "ok" else None
             if tuner is not None:
-                tuner.tell(configuration, throughput)
+                tuner.tell(throughput)
                 trials.append(_trial_row(case, tuner, step.trial, record, row))
+                tried[tuner].append(_Trial(trials[-1], configuration, throughput or 0.0))
             elif len(records) == 1:  # the first of all runs, without which there is no session
                 for fresh_tuner in tuners:
                     fresh_tuner.begin(record["run"]["throughput_ops"])
-    best = {(tuner.name, tuner.seed): tuner.best_trial for tuner in tuners}
-    for trial in trials:
-        trial["is_winner"] = trial["trial"] == best[trial["space"], trial["seed"]]
-    winners = _confirmation(specs, case, tune, tuners)
+    known: dict[str, CutColumns] = {}
+    best = [_choose_winner(tuner, tried[tuner], cut, known) for tuner in tuners]
+    winners = _confirmation(specs, case, tune, tuners, [configuration for configuration in best if configuration])
     return [*records, *(measure(row) for row in winners)], [*plan, *winners], trials
+
+
+def _choose_winner(
+    tuner: Tuner, trials: Sequence[_Trial], cut: Cut | None, known: dict[str, CutColumns]
+) -> Configuration | None:
+    """Mark the fastest trial of a tuner that loses nothing, or no more than the default; return its configuration.
+
+    None: none was faster than the default. `known` are the cuts of configurations, which grow; each is cut once.
+    """
+    for trial in sorted(trials, key=lambda trial: -trial.throughput):
+        if trial.throughput <= tuner.default_throughput:
+            return None
+        config_id = trial.row["config_id"]
+        if cut is not None and config_id not in known:
+            known[config_id] = cut(trial.configuration)
+        columns = known.get(config_id, {})
+        trial.row.update(cast("TrialRow", columns))
+        # A default that loses rows itself cannot ask more of others.
+        if not columns.get("cuts_lost") or (columns.get("default_cuts_lost") and not columns.get("loses_more")):
+            trial.row["is_winner"] = True
+            return trial.configuration
+    return None
 
 
 def _plan_row(
@@ -82,13 +121,16 @@ def _trial_row(case: Case, tuner: Tuner, trial: int, record: RunRecord, row: Pla
         "trial": trial,
         "run_id": record["run"]["run_id"],
         "config_id": row["config_id"],
+        "is_winner": False,
     }
 
 
-def _confirmation(specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner]) -> list[PlanRow]:
+def _confirmation(
+    specs: StudySpecs, case: Case, tune: Tune, tuners: Sequence[Tuner], best: Sequence[Configuration]
+) -> list[PlanRow]:
     """Return the plan of the last blocks: every winner once in each, in random order."""
     dbms, default = tuners[0].space.dbms, tuners[0].space.default
-    winners = {config_id_of(case.dbms, tuner.best): tuner.best for tuner in tuners if tuner.best != default}
+    winners = {config_id_of(case.dbms, values): values for values in best if values != default}
     rows: list[PlanRow] = []
     for repeat in range(tune.repeats if winners else 0):
         rows += build_block(

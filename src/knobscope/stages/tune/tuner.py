@@ -30,10 +30,7 @@ class Tuner:
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
         self._trial: optuna.trial.Trial | None = None
-        self.best: Configuration = space.default
-        self.best_trial: int | None = None  # that found it, from 1; None: nothing beat the default
-        self._told = 0
-        self._best_value = float("-inf")
+        self.default_throughput = float("-inf")  # until it begins
 
     def begin(self, throughput: float) -> None:
         """Tell the throughput of the default configuration, with which every tuner starts."""
@@ -43,7 +40,7 @@ class Tuner:
         }
         trial = self._optuna.trial.create_trial(params=parameters, distributions=applicable, value=throughput)
         self._study.add_trial(trial)
-        self._best_value = throughput
+        self.default_throughput = throughput
 
     def ask(self) -> Configuration:
         """Return the next configuration to measure. UserError: none that the knobs' `requires` allow is found."""
@@ -58,17 +55,14 @@ class Tuner:
             "narrow the ranges of the study so that more configurations are allowed"
         )
 
-    def tell(self, configuration: Configuration, throughput: float | None) -> None:
+    def tell(self, throughput: float | None) -> None:
         """Tell what the configuration asked for last gave; None when it failed."""
         if self._trial is None:
             raise RuntimeError("tell before ask")
-        self._told += 1
         if throughput is None:
             self._study.tell(self._trial, state=self._optuna.trial.TrialState.PRUNED)
             return
         self._study.tell(self._trial, throughput)
-        if throughput > self._best_value:
-            self.best, self.best_trial, self._best_value = configuration, self._told, throughput
 
 
 def make_tuners(specs: StudySpecs, case: Case, tune: Tune, ranking: Sequence[str]) -> list[Tuner]:

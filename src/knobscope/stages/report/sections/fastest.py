@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from knobscope.specs import Case, value_text
 from knobscope.study_data.study import StudyData, name_case
-from knobscope.tables import FastestRow
+from knobscope.tables import CutColumns, FastestRow
 from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
 from knobscope.text.settings import describe_settings
 
-__all__ = ["Fastest", "list_fastest"]
+__all__ = ["Fastest", "list_fastest", "tell_cuts"]
 
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
 _NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
@@ -52,7 +52,7 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
         gain=_tell_gain(row),
         is_certain=bool(row["pairs"]) and (row["again_low"] or 0.0) > 0,
         risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
-        cuts=_tell_cuts(row) if row["risk"] == "none" else "",
+        cuts=tell_cuts(row) if row["risk"] == "none" else "",
         lines=describe_settings(dbms, changes),
     )
 
@@ -61,7 +61,7 @@ def _title_of(row: FastestRow) -> str:
     return "Fastest configuration that is called safe and is not" if row.get("loses_more") else _TITLES[row["risk"]]
 
 
-def _tell_cuts(row: FastestRow) -> str:
+def tell_cuts(row: CutColumns) -> str:
     """Return what power cuts showed; old studies have none."""
     cuts, lost = row.get("cuts"), row.get("cuts_lost")
     if not cuts:

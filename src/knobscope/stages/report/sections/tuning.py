@@ -3,10 +3,13 @@
 import math
 from dataclasses import dataclass
 from statistics import median
+from typing import cast
 
 from knobscope.figures import Figure, TuningCurve, draw_tuning, slug
 from knobscope.specs import Case
+from knobscope.stages.report.sections.fastest import tell_cuts
 from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.tables import CutColumns
 from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, plural
 
 __all__ = ["CaseTuning", "TunedRow", "TuningSection", "build_tuning", "first_reaching"]
@@ -25,6 +28,7 @@ class TunedRow:
     trial: str
     observed: str
     confirmed: str
+    cuts: str
     configuration: str
 
 
@@ -74,7 +78,7 @@ def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
     summaries = [f"{curve.name}: {format_number(curve.median[-1], 3)}x" for curve in curves]
     return CaseTuning(
         name=name_case(case),
-        sentences=[*_compare(curves), *_confirmed(tuned), *_doubt(data, case)],
+        sentences=[*_compare(curves), *_confirmed(tuned), *_passed_over(trials), *_doubt(data, case)],
         figure=Figure(
             name=slug("tuning", *names),
             title="Best throughput by number of runs",
@@ -155,6 +159,13 @@ def _confirmed(tuned: list[Row]) -> list[str]:
     )
 
 
+def _passed_over(trials: list[Row]) -> list[str]:
+    """Say that faster configurations did not win because they lost acknowledged rows."""
+    count = len({trial["config_id"] for trial in trials if trial["cuts_lost"] and not trial["is_winner"]})
+    what = f"{plural(count, 'faster configuration')} that lost acknowledged rows in power cuts did not win."
+    return [what] if count else []
+
+
 def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
     own = [trial for trial in trials if (trial["space"], trial["seed"]) == (row["space"], row["seed"])]
     observed = max((trial["ratio"] for trial in own if trial["ratio"] is not None), default=None)
@@ -167,6 +178,7 @@ def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
         UNKNOWN if row["trial"] is None else str(row["trial"]),
         UNKNOWN if observed is None else format_fold(math.log(observed)),
         format_fold(row["estimate"]) + interval,
+        UNKNOWN if row["trial"] is None else tell_cuts(cast("CutColumns", row)),
         _changes(data, row["config_id"]),
     )
 

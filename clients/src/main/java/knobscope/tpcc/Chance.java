@@ -48,6 +48,11 @@ final class Chance {
     return between(1, 100) <= share;
   }
 
+  /** Whether something happens that happens in this share of all cases. */
+  boolean hits(double share) {
+    return uniform() < share;
+  }
+
   /** Between 0 and 1, for distributions that are computed. */
   double uniform() {
     return random.nextDouble();

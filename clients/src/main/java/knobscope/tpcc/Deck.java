@@ -4,17 +4,15 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 
-/** A hundred shuffled cards, dealt one by one and shuffled again: the mix holds exactly (clause 5.2.4.2). */
+/** Shuffled cards, a hundred by default, dealt one by one and shuffled again: the mix holds exactly (clause 5.2.4.2). */
 final class Deck {
   private final Chance chance;
   private final List<Kind> cards = new ArrayList<>();
   private int dealt;
 
-  Deck(Chance chance) {
+  Deck(Chance chance, Mix mix) {
     this.chance = chance;
-    for (Kind kind : Kind.values()) {
-      cards.addAll(Collections.nCopies(kind.cards, kind));
-    }
+    mix.cards().forEach((kind, count) -> cards.addAll(Collections.nCopies(count, kind)));
     shuffle();
   }
 

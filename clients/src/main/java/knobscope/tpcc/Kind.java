@@ -19,10 +19,10 @@ enum Kind {
   }
 
   /** A transaction of this kind with new input data. */
-  Transaction draw(Chance chance, Scale scale, int warehouse, int district) {
+  Transaction draw(Chance chance, Scale scale, Mix mix, int warehouse, int district) {
     return switch (this) {
-      case NEW_ORDER -> NewOrder.draw(chance, scale, warehouse);
-      case PAYMENT -> Payment.draw(chance, warehouse);
+      case NEW_ORDER -> NewOrder.draw(chance, scale, mix, warehouse);
+      case PAYMENT -> Payment.draw(chance, mix, warehouse);
       case ORDER_STATUS -> OrderStatus.draw(chance, warehouse);
       case DELIVERY -> Delivery.draw(chance, warehouse);
       case STOCK_LEVEL -> StockLevel.draw(chance, warehouse, district);

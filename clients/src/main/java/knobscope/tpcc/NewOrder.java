@@ -14,13 +14,13 @@ record NewOrder(int warehouse, int district, int customer, List<Line> lines) imp
   record Line(int item, int supplier, int quantity) {}
 
   /** One order in a hundred names an item that does not exist, as its last. */
-  static NewOrder draw(Chance chance, Scale scale, int warehouse) {
+  static NewOrder draw(Chance chance, Scale scale, Mix mix, int warehouse) {
     boolean wrong = chance.percent(1);
     int count = chance.between(5, 15);
     List<Line> lines = new ArrayList<>();
     for (int number = 1; number <= count; number++) {
       int item = wrong && number == count ? scale.items() + 1 : chance.itemId();
-      int supplier = chance.percent(1) ? chance.otherWarehouse(warehouse) : warehouse;
+      int supplier = chance.hits(mix.remoteItems()) ? chance.otherWarehouse(warehouse) : warehouse;
       lines.add(new Line(item, supplier, chance.between(1, 10)));
     }
     // everybody locks stock in the same order: no deadlocks; and the item that does not exist stays last

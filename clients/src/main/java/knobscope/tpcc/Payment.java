@@ -9,9 +9,9 @@ import knobscope.sql.Sql;
 record Payment(int warehouse, int district, Who customer, BigDecimal amount) implements Transaction {
   private static final int DATA_LENGTH = 500;
 
-  static Payment draw(Chance chance, int warehouse) {
+  static Payment draw(Chance chance, Mix mix, int warehouse) {
     int district = chance.between(1, Scale.DISTRICTS);
-    int home = chance.percent(15) ? chance.otherWarehouse(warehouse) : warehouse;
+    int home = chance.hits(mix.remotePayments()) ? chance.otherWarehouse(warehouse) : warehouse;
     int homeDistrict = home == warehouse ? district : chance.between(1, Scale.DISTRICTS);
     return new Payment(warehouse, district, Who.draw(chance, home, homeDistrict), chance.decimal(100, 500_000, 2));
   }

@@ -21,17 +21,17 @@ final class Terminals {
   private final Deck deck;
   private final int first;
   private final int step;
-  private final boolean thinking;
+  private final Mix mix;
 
-  Terminals(Sql sql, Scale scale, int thread, int threads, boolean thinking) {
+  Terminals(Sql sql, Scale scale, int thread, int threads, Mix mix) {
     this.sql = sql;
     this.scale = scale;
-    this.thinking = thinking;
+    this.mix = mix;
     int terminals = scale.warehouses() * Scale.DISTRICTS;
     first = thread % terminals;
     step = Math.min(threads, terminals);
     chance = Chance.forRun(scale);
-    deck = new Deck(chance);
+    deck = new Deck(chance, mix);
   }
 
   /** Carries out the next transaction of the mix; one that conflicts with another is tried again and counted. */
@@ -39,13 +39,15 @@ final class Terminals {
     Kind kind = deck.next();
     int terminal = first + step * chance.between(0, (scale.warehouses() * Scale.DISTRICTS - 1 - first) / step);
     int warehouse = terminal % scale.warehouses() + 1;
-    Transaction transaction = kind.draw(chance, scale, warehouse, terminal / scale.warehouses() + 1);
-    if (thinking) {
-      client.pause(kind.keyingS);
-    }
+    Transaction transaction = kind.draw(chance, scale, mix, warehouse, terminal / scale.warehouses() + 1);
+    pause(client, kind.keyingS);
     client.timed(kind.name(), () -> complete(transaction));
-    if (thinking) {
-      client.pause(Math.min(LONGEST_THINKING, -Math.log(1 - chance.uniform())) * kind.thinkS);
+    pause(client, Math.min(LONGEST_THINKING, -Math.log(1 - chance.uniform())) * kind.thinkS);
+  }
+
+  private void pause(TimedDB client, double seconds) {
+    if (mix.waiting() > 0) {
+      client.pause(mix.waiting() * seconds);
     }
   }
 

@@ -20,12 +20,11 @@ import site.ycsb.WorkloadException;
 
 /**
  * TPC-C, revision 5.11, for every DBMS with a JDBC driver. Properties: {@code recordcount} (warehouses),
- * {@code tpcc.think_times} (whether terminals wait as people do), {@code tpcc.scale} (divides customers and items, for
- * tests). A load stores a warehouse for each insert of YCSB.
+ * {@code tpcc.scale} (divides customers and items, for tests), and those of {@link Mix}. A load stores a warehouse for each insert of YCSB.
  */
 public final class TpccWorkload extends Workload implements Closing {
   private Scale scale;
-  private boolean thinking;
+  private Mix mix;
   private boolean loading;
   private boolean schemaDone;
   private final AtomicInteger loaded = new AtomicInteger();
@@ -35,10 +34,10 @@ public final class TpccWorkload extends Workload implements Closing {
     try {
       scale = new Scale(Integer.parseInt(properties.getProperty(Client.RECORD_COUNT_PROPERTY)),
           Integer.parseInt(properties.getProperty("tpcc.scale", "1")));
+      mix = Mix.of(properties);
     } catch (IllegalArgumentException e) {
       throw new WorkloadException(e);
     }
-    thinking = Boolean.parseBoolean(properties.getProperty("tpcc.think_times", "false"));
     loading = !Boolean.parseBoolean(properties.getProperty(Client.DO_TRANSACTIONS_PROPERTY, "true"));
     properties.setProperty(Client.OPERATION_COUNT_PROPERTY, String.valueOf(Integer.MAX_VALUE)); // a run ends by time
   }
@@ -50,7 +49,7 @@ public final class TpccWorkload extends Workload implements Closing {
     client.closeWith(this);
     try {
       Sql sql = sql(client.binding());
-      return loading ? population(sql) : new Terminals(sql, scale, thread, threads, thinking);
+      return loading ? population(sql) : new Terminals(sql, scale, thread, threads, mix);
     } catch (SQLException | DBException e) {
       throw new WorkloadException(e);
     }

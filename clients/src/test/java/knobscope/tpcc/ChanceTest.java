@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.Properties;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -39,7 +40,7 @@ class ChanceTest {
 
   @Test
   void theDeckHoldsTheMixExactly() {
-    Deck deck = new Deck(Chance.forLoad(FULL, 1));
+    Deck deck = new Deck(Chance.forLoad(FULL, 1), Mix.of(new Properties()));
     for (int round = 0; round < 3; round++) {
       Map<Kind, Integer> dealt = new EnumMap<>(Kind.class);
       IntStream.range(0, 100).forEach(i -> dealt.merge(deck.next(), 1, Integer::sum));
@@ -49,24 +50,43 @@ class ChanceTest {
   }
 
   @Test
+  void anotherMixHasAnotherDeck() {
+    Properties reading = new Properties();
+    reading.put("tpcc.payment", "0");
+    reading.put("tpcc.stock_level", "100");
+    Deck deck = new Deck(Chance.forLoad(FULL, 1), Mix.of(reading));
+    Map<Kind, Integer> dealt = new EnumMap<>(Kind.class);
+    IntStream.range(0, 153).forEach(i -> dealt.merge(deck.next(), 1, Integer::sum));
+    assertEquals(Map.of(Kind.NEW_ORDER, 45, Kind.ORDER_STATUS, 4, Kind.DELIVERY, 4, Kind.STOCK_LEVEL, 100), dealt);
+  }
+
+  @Test
   void ordersAndPaymentsGoToOtherWarehousesAsOftenAsTheyShould() {
+    assertRemote(0.01, 0.15, Mix.of(new Properties()));
+    Properties local = new Properties();
+    local.put("tpcc.remote_item_share", "0");
+    local.put("tpcc.remote_payment_share", "0.5");
+    assertRemote(0, 0.5, Mix.of(local));
+  }
+
+  private static void assertRemote(double items, double payments, Mix mix) {
     Chance chance = Chance.forLoad(FULL, 1);
     int lines = 0;
     int remoteLines = 0;
     int wrong = 0;
     int remotePayments = 0;
     for (int i = 0; i < 20_000; i++) {
-      NewOrder order = NewOrder.draw(chance, FULL, 2);
+      NewOrder order = NewOrder.draw(chance, FULL, mix, 2);
       assertTrue(order.lines().size() >= 5 && order.lines().size() <= 15);
       lines += order.lines().size();
       remoteLines += order.lines().stream().filter(line -> line.supplier() != 2).count();
       NewOrder.Line last = order.lines().get(order.lines().size() - 1);
       wrong += last.item() > FULL.items() ? 1 : 0;
-      remotePayments += Payment.draw(chance, 2).customer().warehouse() != 2 ? 1 : 0;
+      remotePayments += Payment.draw(chance, mix, 2).customer().warehouse() != 2 ? 1 : 0;
     }
-    assertEquals(0.01, (double) remoteLines / lines, 0.001);
+    assertEquals(items, (double) remoteLines / lines, 0.001);
     assertEquals(0.01, wrong / 20_000.0, 0.003);
-    assertEquals(0.15, remotePayments / 20_000.0, 0.01);
+    assertEquals(payments, remotePayments / 20_000.0, 0.01);
   }
 
   @Test

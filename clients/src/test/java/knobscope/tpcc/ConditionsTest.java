@@ -9,6 +9,7 @@ import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Properties;
 import knobscope.Closing;
 import knobscope.sql.Sql;
 import org.junit.jupiter.api.AfterEach;
@@ -58,9 +59,10 @@ class ConditionsTest {
   @Test
   void transactionsOfEveryKindKeepThem() throws SQLException {
     assertEquals(List.of(), broken());
-    Deck deck = new Deck(chance);
+    Mix mix = Mix.of(new Properties());
+    Deck deck = new Deck(chance, mix);
     for (int i = 0; i < 300; i++) {
-      Terminals.carryOut(sql, deck.next().draw(chance, SMALL, 1 + i % 2, 1 + i % 10));
+      Terminals.carryOut(sql, deck.next().draw(chance, SMALL, mix, 1 + i % 2, 1 + i % 10));
     }
     assertEquals(List.of(), broken());
   }

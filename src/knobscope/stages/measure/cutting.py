@@ -15,14 +15,14 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.generators import has_own_tables
 from knobscope.processes import follow_pipeline, keep_mounts_private, open_temporary
-from knobscope.specs import YCSB, Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
-from knobscope.stages.measure import PowerCut, RunFailedError, cut_power
+from knobscope.specs import YCSB, Case, Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
+from knobscope.stages.measure.power_cut import PowerCut, cut_power
+from knobscope.stages.measure.validity import RunFailedError
 from knobscope.stages.prepare import SnapshotFailedError, load_values_of, prepare_snapshot
-from knobscope.stages.remeasure.questions import Question
 from knobscope.statistics.ranks import is_larger
-from knobscope.tables import FastestRow
+from knobscope.tables import CutColumns
 
-__all__ = ["count_losses", "cut_configuration", "cut_fastest", "loses_more", "open_cutter"]
+__all__ = ["Cutter", "count_losses", "cut_case", "cut_configuration", "loses_more", "open_cutter"]
 
 #: Seconds that rows are written before a cut, at random; where logs are flushed once a second, one lies in between.
 _WRITING_S = (0.2, 1.5)
@@ -71,28 +71,35 @@ def open_cutter(directory: Path) -> Iterator[Cutter]:
         yield cut
 
 
-def cut_fastest(specs: StudySpecs, question: Question, cutter: Cutter) -> FastestRow:
-    """Return what power cuts say of a configuration of table `fastest`: the columns about these.
+def cut_case(
+    specs: StudySpecs,
+    case: Case,
+    configuration: Mapping[str, Value],
+    default: Mapping[str, Value],
+    cuts: int,
+    cutter: Cutter,
+) -> CutColumns:
+    """Return what so many power cuts say of a configuration of a case, as columns of a table.
 
     The default configuration is cut only where this one loses rows: it may lose as many.
     """
-    cuts, workload = specs.study.remeasure.cuts, specs.workloads[question.case.workload]
+    workload = specs.workloads[case.workload]
     if reason := _find_obstacle(workload):
         return {"uncut": reason}
 
     def cut(configuration: Mapping[str, Value]) -> tuple[list[PowerCut], str]:
         _, others = split_kernel(configuration)
         changed, knobs, _ = split_configuration(workload, others)
-        return cutter(specs.dbms[question.case.dbms], changed, knobs, cuts)
+        return cutter(specs.dbms[case.dbms], changed, knobs, cuts)
 
-    tried, reason = cut(question.configuration)
+    tried, reason = cut(configuration)
     if not tried:
         return {"uncut": reason}
-    row: FastestRow = {"cuts": len(tried), "cuts_lost": count_losses(tried)}
+    row: CutColumns = {"cuts": len(tried), "cuts_lost": count_losses(tried)}
     row["rows_lost"] = max((power_cut.lost or 0 for power_cut in tried), default=0)
     if row["cuts_lost"]:
-        default, _ = cut(question.reference)
-        row |= {"default_cuts_lost": count_losses(default), "loses_more": loses_more(tried, default)}
+        of_default, _ = cut(default)
+        row |= {"default_cuts_lost": count_losses(of_default), "loses_more": loses_more(tried, of_default)}
     return row
 
 
