@@ -5,8 +5,6 @@
 // when no file system holds it. What cannot be determined (direct I/O of other file systems) is counted by address.
 #pragma once
 
-#define STREAM_FILE u16
-
 #include "folio.bpf.h"
 #include "request.bpf.h"
 #include "stream.bpf.h"
@@ -218,8 +216,8 @@ static __always_inline u32 find_file(struct origin_t *origin)
     struct file_t *file = number ? files.lookup(number) : 0;
     if (!file)
         return NO_FILE;
-    if (file->identity.inode == identity.inode && file->identity.super_block == identity.super_block
-        && file->identity.generation == identity.generation)
+    if (USUALLY(file->identity.inode == identity.inode && file->identity.super_block == identity.super_block
+            && file->identity.generation == identity.generation))
         return *number;
     return add_file(origin->inode, &identity, number);
 }
@@ -269,7 +267,7 @@ static __always_inline void count_file(struct config_t *c, struct totals_t *t, u
     struct file_t *file = op <= OP_WRITE && is_measured(c) ? files.lookup(&number) : 0;
     if (!file)
         return;
-    if (number == NO_FILE)
+    if (RARELY(number == NO_FILE))
         count_address(t, sector, op, bytes);
     u64 direction = op;
     asm volatile("" : "+r"(direction));  // keeps the bound before the verifier's eyes

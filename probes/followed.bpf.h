@@ -21,11 +21,11 @@ BPF_TABLE("lru_hash", u32, u32, family, 16384);  // processes that were put into
 
 static __always_inline int is_of_followed(void)
 {
-    if (followed.check_current_task(0) == 1)
+    int zero = 0, is_in_first = followed.check_current_task(0) == 1;
+    if (USUALLY(is_in_first))
         return 1;
-    int zero = 0;
     struct following_t *f = following.lookup(&zero);
-    if (!f || (f->groups < 2 && !f->moved))
+    if (USUALLY(!f || (f->groups < 2 && !f->moved)))
         return 0;
     for (u32 i = 1; i < GROUPS; i++)
         if (i < f->groups && followed.check_current_task(i) == 1)

@@ -38,7 +38,7 @@ static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin,
 static __always_inline void count_barriers(struct config_t *c, u32 flags, u32 bytes, struct asked_t *asked)
 {
     u32 op = get_operation(flags);
-    if (!(flags & (FLAG(FUA) | FLAG(PREFLUSH))) || op >= OPS)
+    if (!RARELY(flags & (FLAG(FUA) | FLAG(PREFLUSH))) || op >= OPS)
         return;
     if (flags & FLAG(PREFLUSH))
         count_submitter(c, asked->submitter, OP_FLUSH, 0);
@@ -80,7 +80,7 @@ int HANDLER(on_start)
     if (!slot || !t)
         return 0;
     trace_forgotten(c, slot, queue);
-    if (slot->state != FREE)
+    if (RARELY(slot->asked.state != FREE))
         forget(c, t, slot, queue);
     slot->asked = asked;
     trace_start(slot, request);
@@ -114,19 +114,20 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
     slot->asked = asked ? *asked : nobody;
     bios.delete(&bio);
 #endif
-    if (op == OP_FLUSH)
+    if (RARELY(op == OP_FLUSH))
         slot->asked.owner = DEVICE_FLUSH;
 #ifdef HAVE_block_io_start  // older kernels run programs without preemption and miss none
-    else if (slot->asked.owner == UNSEEN && is_measured(c)) {  // its start was missed: mostly the same thread issues it
+    else if (RARELY(slot->asked.owner == UNSEEN && is_measured(c))) {  // its start was missed: mostly the same thread issues it
         ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32),
             &slot->asked);
         trace_start(slot, request);
     }
 #endif
-    if (slot->asked.epoch != (u8)c->epoch || slot->asked.owner == UNSEEN) {
+    if (RARELY(slot->asked.epoch != (u8)c->epoch || slot->asked.owner == UNSEEN)) {
         slot->asked.file = NO_FILE;  // what was found in another run has other numbers
         slot->asked.submitter = MAX_SUBMITTERS;
     }
+    slot->asked.epoch = c->epoch;
     return slot->asked.owner;
 }
 
