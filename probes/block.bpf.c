@@ -42,6 +42,7 @@ static __always_inline void count_issue(
 {
     u32 owner = take_asked(c, slot, request, op), bytes = GET(request, request__data_len, u32);
     slot->issued_at = now;
+    slot->epoch = c->epoch;
     asm volatile("" : "+r"(owner));  // keeps the bound before the verifier's eyes
     if (owner >= OWNERS)
         return;
@@ -68,21 +69,21 @@ int HANDLER(on_issue)
     struct slot_t *slot = get_slot(request, queue, op);
     if (!t)
         return 0;
-    if (RARELY(!slot)) {
+    if (!slot) {
         t->lost += 1;
         return 0;
     }
     u64 now = bpf_ktime_get_ns();
-    u8 before = slot->asked.state;
-    if (RARELY(before == ISSUED))  // the completion of the request before it was never seen: this one takes over its slot
+    u8 before = slot->state;
+    if (before == ISSUED)  // the completion of the request before it was never seen: this one takes over its slot
         count_hidden(c, t, slot, now);
     else
         move_depth(c, queue, now, 1);
-    if (RARELY(before == REQUEUED))
+    slot->state = ISSUED;
+    if (before == REQUEUED)
         slot->issued_at = now;  // counted when it was issued first
     else
         count_issue(c, t, slot, request, op, now);
-    slot->asked.state = ISSUED;
     return 0;
 }
 
@@ -130,24 +131,24 @@ int HANDLER(on_complete)
     struct slot_t *slot = get_slot(request, queue, op);
     if (!t || !slot)
         return 0;
-    if (RARELY(slot->asked.state == FREE)) {
+    if (slot->state == FREE) {
         if (finished || op == OP_FLUSH)  // a request with a flush in its wake ends twice, then with 0 bytes
             count_late(c, t, slot, ctx->args[ARG_block_rq_complete], op);
         return 0;
     }
     t->errors += (u8)ctx->args[ARG_block_rq_complete + 1] != 0;
-    if (RARELY(finished < GET(request, request__data_len, u32)))
+    if (finished < GET(request, request__data_len, u32))
         return 0;  // a part of it
     u64 now = bpf_ktime_get_ns();
-    if (slot->asked.state == ISSUED)
+    if (slot->state == ISSUED)
         move_depth(c, queue, now, -1);
-    if (RARELY(slot->asked.epoch != (u8)c->epoch))
+    if (slot->epoch != (u8)c->epoch)
         t->early += 1;
     else if (is_counted(slot->asked.owner)) {
         count_latency(c, t, op, now - slot->issued_at);
         trace_end(c, slot, queue, now - slot->issued_at, (u8)ctx->args[ARG_block_rq_complete + 1] != 0);
     }
-    slot->asked.state = FREE;
+    slot->state = FREE;
     slot->asked.owner = UNSEEN;
     return 0;
 }
@@ -162,9 +163,9 @@ int HANDLER(on_requeue)
     u32 queue = get_queue(request);
     struct slot_t *slot = get_slot(request, queue, op);
     struct totals_t *t = get_totals(c, op);
-    if (!t || !slot || slot->asked.state != ISSUED)
+    if (!t || !slot || slot->state != ISSUED)
         return 0;
-    slot->asked.state = REQUEUED;
+    slot->state = REQUEUED;
     t->requeues += 1;
     move_depth(c, queue, bpf_ktime_get_ns(), -1);
     return 0;

@@ -5,18 +5,17 @@
 #include "device.bpf.h"
 #include "sizes.bpf.h"
 
-#define DEVICE (QUEUES > 1 ? QUEUES : 0)  // its number among the queues: after those, or that of the only one
 #define DEPTHS 1024  // depth is exact below, one bucket from there on
 #define FLAG(name) (1u << __REQ_##name)
 
 enum { UNSEEN, OWN, INODE, JOURNAL, DEVICE_FLUSH, FOREIGN, UNKNOWN, OWNERS };
 enum { FREE, ISSUED, REQUEUED };
 
-// What is known of a request when it is submitted. `state` is what its slot is in: here, so that a slot has 16 bytes.
+// What is known of a request when it is submitted.
 struct asked_t {
     u8 owner, epoch;
     u16 file, submitter;
-    u8 is_cached, state;
+    u8 is_cached;
 };
 #ifdef TRACE
 struct note_t {
@@ -32,10 +31,11 @@ struct note_t {
 struct slot_t {
     u64 issued_at;
     struct asked_t asked;
+    u8 state, epoch;
     NOTE
 };
-struct queue_t { u64 state; };  // depth.bpf.h has its parts
-struct depths_t { u64 area, time[DEPTHS + 1]; };
+struct queue_t { u64 depth, last; };
+struct depths_t { u64 time[DEPTHS + 1]; };
 struct totals_t {
     u64 completed, latency_ns, aligned, sequential, appended, sync, meta, requests[OWNERS], bytes[OWNERS];
     u64 fua, preflush, early, requeues, errors, lost, merges, splits, unfiled;
@@ -46,9 +46,7 @@ struct totals_t {
 struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };
 
 BPF_ARRAY(slots, struct slot_t, (SLOTS * QUEUES));
-BPF_ARRAY(queues, struct queue_t, DEVICE + 1);
-// The device's depth changes on all processors, each of which has its own sums; a queue's mostly on few.
-BPF_PERCPU_ARRAY(device_depths, struct depths_t, 2);
-BPF_ARRAY(queue_depths, struct depths_t, (2 * QUEUES));
+BPF_ARRAY(queues, struct queue_t, QUEUES + 1);  // the last one is the whole device, used when there are several
+BPF_ARRAY(depths, struct depths_t, 2 * (QUEUES + 1));
 BPF_PERCPU_ARRAY(totals, struct totals_t, 2 * OPS);
 BPF_PERCPU_ARRAY(details, struct details_t, 2 * OPS);

@@ -21,8 +21,6 @@ __all__ = ["OWNERS", "Counters", "Reading", "Snapshot"]
 
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
 _ISSUED = 1
-_DEPTH_BITS, _TICK_BITS = 20, 4  # of a queue's state, as in depth.bpf.h
-_ROOM_NS = 1 << (63 - _DEPTH_BITS + _TICK_BITS)
 _CALLABLE = ("on_look",)
 _SOURCE = Path(__file__).resolve().with_name("block.bpf.c")
 
@@ -105,10 +103,10 @@ class Counters(EpochCounters):
     def sample(self) -> Snapshot:
         """Read the sums of the run that is counted now; the rest of it stays in the kernel."""
         now = time.monotonic_ns()
+        device = self._list_queues()[-1]
+        times = self._read_depth(device, self._set, int(self._config.since), now)
         totals = self._sum("totals", self._set)
-        area = sum(cpu.area for cpu in self.get("device_depths", self._set))
-        depth, duration = self._get_depth(self._list_queues()[-1], now)
-        return Snapshot(now, totals, area + depth * max(min(duration, now - int(self._config.since)), 0))
+        return Snapshot(now, totals, sum(depth * ns for depth, ns in enumerate(times)))
 
     def _list_queues(self) -> list[int]:
         """Return the queues' indexes in the map; with several the last one is the whole device."""
@@ -116,38 +114,33 @@ class Counters(EpochCounters):
 
     def _clear(self, which: int) -> None:
         super()._clear(which)
-        self._program.put("device_depths", which, self["device_depths"].Leaf())
-        for queue in range(self._disk.queues):
-            self._program.put("queue_depths", which * self._disk.queues + queue, self["queue_depths"].Leaf())
+        for queue in range(self._disk.queues + 1):
+            self._program.put("depths", which * (self._disk.queues + 1) + queue, self["depths"].Leaf())
 
     def _forget_hidden(self) -> None:
         """Bring the depth of an idle device back to 0: some kernels hide completions from BPF programs."""
-        if not any(self._get_depth(queue)[0] for queue in self._list_queues()) or not self._disk.is_idle():
+        queues = range(self._disk.queues + 1)
+        states = {queue: self.get("queues", queue) for queue in queues}
+        if not any(state.depth for state in states.values()) or not self._disk.is_idle():
             return
         self._program.clear("slots")
-        self._program.clear("queues")
+        for queue, state in states.items():
+            state.depth = 0
+            self._program.put("queues", queue, state)
 
     def _list_unended(self, begin_ns: int, end_ns: int) -> list[int]:
         slots = (leaf for _, leaf in self["slots"].items())
-        ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.asked.state == _ISSUED)
+        ages = (end_ns - max(slot.issued_at, begin_ns) for slot in slots if slot.state == _ISSUED)
         return [age for age in ages if age > 0]  # the device may have been used since
 
     def _measure_unwritten(self) -> int:
         dirtied = list(self["dirtied"].items())  # inodes, and their numbers
         return sum(self._program.call("on_look", inode, number) for inode, number in dirtied) * mmap.PAGESIZE
 
-    def _get_depth(self, queue: int, now: int = 0) -> tuple[int, int]:
-        """Return the depth, and how long it is so in ns; below 0 where it has changed since `now`."""
-        moment, depth = divmod(int(self.get("queues", queue).state), 1 << _DEPTH_BITS)
-        return depth, (now - (moment << _TICK_BITS) + _ROOM_NS) % (2 * _ROOM_NS) - _ROOM_NS
-
     def _read_depth(self, queue: int, which: int, begin: int, end: int) -> list[int]:
         """Return ns spent at each depth, with the time after the run's last event, which the kernel has not booked."""
-        depth, _ = self._get_depth(queue)
-        if queue == self._list_queues()[-1]:
-            times = [sum(column) for column in zip(*(cpu.time for cpu in self.get("device_depths", which)), strict=True)]
-        else:
-            times = list(self.get("queue_depths", which * self._disk.queues + queue).time)
+        depth = int(self.get("queues", queue).depth)
+        times = list(self.get("depths", which * (self._disk.queues + 1) + queue).time)
         times[min(depth, len(times) - 1)] += max(end - begin - sum(times), 0)
         return times
 

@@ -35,7 +35,7 @@ static __always_inline int is_our_disk(struct config_t *c, u64 disk)
 
 static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
 {
-    if (USUALLY(c->queue))
+    if (c->queue)
         return c->queue == queue;
     if (!disk || !is_our_disk(c, disk))
         return 0;
@@ -46,7 +46,7 @@ static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
 static __always_inline int is_ours(struct config_t *c, u64 *request)
 {
     u64 queue = GET(request, request__q, u64), disk = 0;
-    if (RARELY(!c->queue))
+    if (!c->queue)
 #ifdef HAVE_request_queue__disk  // since 5.15
         disk = LOAD(queue, request_queue, disk, u64);
 #else

@@ -98,7 +98,7 @@ static __always_inline void trace_end(struct config_t *c, struct slot_t *slot, u
 // A completion that was never seen: the request is in the trace all the same, without a latency.
 static __always_inline void trace_forgotten(struct config_t *c, struct slot_t *slot, u32 queue)
 {
-    if (slot && slot->asked.state == ISSUED && slot->asked.epoch == (u8)c->epoch && is_counted(slot->asked.owner))
+    if (slot && slot->state == ISSUED && slot->epoch == (u8)c->epoch && is_counted(slot->asked.owner))
         trace_end(c, slot, queue, UNSEEN_END, 0);
 }
 #else

@@ -17,6 +17,7 @@
 #define S_IFDIR 0040000
 
 #define GET(head, member, type) (*(type *)((char *)(head) + (member)))
+#define CURRENT_TASK() ((u64)bpf_get_current_task_btf())
 #define FOLLOW(pointer, member, type) (*(type *)((u64)(pointer) + (member)))
 #ifdef TYPED
 static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
@@ -25,7 +26,6 @@ static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
 #define LOAD(address, structure, member, type) GET(CAST(address, structure), structure##__##member, type)
 #define WORDS(address) CAST(address, pt_regs)
 #define LOAD_WORD(address, offset) GET(WORDS(address), offset, u64)
-#define CURRENT_TASK() ((u64)bpf_get_current_task_btf())
 #ifdef PREEMPT_DISABLE
 static void (*disable_preemption)(void) = (void *)PREEMPT_DISABLE;
 static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
@@ -43,7 +43,6 @@ static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
     })
 #define WORDS(address) (address)
 #define LOAD_WORD(address, offset) read_u64((address) + (offset))
-#define CURRENT_TASK() bpf_get_current_task()
 #endif
 
 // Lets the verifier forget what it knows of a number: else it follows each of the values that this can have to the end.
@@ -54,11 +53,6 @@ static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
         asm volatile("" : "+r"(forgotten)); \
         (number) = forgotten ^ (unknown); \
     } while (0)
-
-// What seldom happens is placed behind the code that runs for every event: the processor's cache for instructions is cold at
-// each of them, and every line of it that is skipped saves as much as several loads.
-#define RARELY(condition) __builtin_expect(!!(condition), 0)
-#define USUALLY(condition) __builtin_expect(!!(condition), 1)
 
 struct arguments_t { u64 args[12]; };
 

@@ -16,11 +16,11 @@ BPF_TABLE("lru_hash", u64, struct asked_t, bios, 65536);
 #endif
 
 // Journal and metadata belong to no process: jbd2's thread, XFS' log and buffers, the device's own page cache.
-static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, int is_kernel, u32 flags)
+static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, u64 task, int is_kernel, u32 flags)
 {
     if (origin->pseudo == JOURNAL_FILE)
         return JOURNAL;  // also where whoever waits for it writes it, as with XFS
-    if (c->is_following && is_of_followed())
+    if (c->is_following && is_task_of_followed(task))
         return OWN;
     int is_write = flags & 1;
     if (flags & FLAG(META) && (is_kernel || is_write))
@@ -38,7 +38,7 @@ static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin,
 static __always_inline void count_barriers(struct config_t *c, u32 flags, u32 bytes, struct asked_t *asked)
 {
     u32 op = get_operation(flags);
-    if (!RARELY(flags & (FLAG(FUA) | FLAG(PREFLUSH))) || op >= OPS)
+    if (!(flags & (FLAG(FUA) | FLAG(PREFLUSH))) || op >= OPS)
         return;
     if (flags & FLAG(PREFLUSH))
         count_submitter(c, asked->submitter, OP_FLUSH, 0);
@@ -53,11 +53,11 @@ static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 byte
 {
     u64 task = CURRENT_TASK();
     struct origin_t origin = {};
-    int is_kernel = !!(LOAD(task, task_struct, flags, u32) & PF_KTHREAD);
+    int is_kernel = !!(FOLLOW(task, task_struct__flags, u32) & PF_KTHREAD);
     if (bio && bytes && get_operation(flags) <= OP_WRITE)
-        find_origin(bio, flags, is_kernel, &origin);
+        find_origin(bio, flags, task, is_kernel, &origin);
     asked->epoch = c->epoch;
-    asked->owner = get_owner(c, &origin, is_kernel, flags);
+    asked->owner = get_owner(c, &origin, task, is_kernel, flags);
     asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;
     asked->is_cached = origin.is_cached && (asked->owner == OWN || asked->owner == INODE);
     asked->submitter = is_measured(c) ? find_submitter(task) : MAX_SUBMITTERS;
@@ -80,7 +80,7 @@ int HANDLER(on_start)
     if (!slot || !t)
         return 0;
     trace_forgotten(c, slot, queue);
-    if (RARELY(slot->asked.state != FREE))
+    if (slot->state != FREE)
         forget(c, t, slot, queue);
     slot->asked = asked;
     trace_start(slot, request);
@@ -114,20 +114,19 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
     slot->asked = asked ? *asked : nobody;
     bios.delete(&bio);
 #endif
-    if (RARELY(op == OP_FLUSH))
+    if (op == OP_FLUSH)
         slot->asked.owner = DEVICE_FLUSH;
 #ifdef HAVE_block_io_start  // older kernels run programs without preemption and miss none
-    else if (RARELY(slot->asked.owner == UNSEEN && is_measured(c))) {  // its start was missed: mostly the same thread issues it
+    else if (slot->asked.owner == UNSEEN && is_measured(c)) {  // its start was missed: mostly the same thread issues it
         ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32),
             &slot->asked);
         trace_start(slot, request);
     }
 #endif
-    if (RARELY(slot->asked.epoch != (u8)c->epoch || slot->asked.owner == UNSEEN)) {
+    if (slot->asked.epoch != (u8)c->epoch || slot->asked.owner == UNSEEN) {
         slot->asked.file = NO_FILE;  // what was found in another run has other numbers
         slot->asked.submitter = MAX_SUBMITTERS;
     }
-    slot->asked.epoch = c->epoch;
     return slot->asked.owner;
 }
 

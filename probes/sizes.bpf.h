@@ -13,7 +13,7 @@ static __always_inline void count_size(struct config_t *c, u64 *sizes, u64 *lost
 {
     u64 index = bytes / 512 - 1;
     asm volatile("" : "+r"(index));  // keeps the compiler from moving the bound away from the verifier's eyes
-    if (USUALLY(bytes % 512 == 0 && index < EXACT_SIZES)) {
+    if (bytes % 512 == 0 && index < EXACT_SIZES) {
         sizes[index] += 1;
         return;
     }

@@ -50,7 +50,7 @@ static __always_inline struct judged_t follow_stream(u32 op, u64 seed, u16 file,
         return judged;
     u32 now = (*issued)++;
     struct stream_t *old = &before->open[SLOT(from)];
-    if (RARELY(before->mark[SLOT(from)] == MARK(from)) && old->tag == TAG(from) && old->length && (!seed || old->file == file)) {
+    if (before->mark[SLOT(from)] == MARK(from) && old->tag == TAG(from) && old->length && (!seed || old->file == file)) {
         length = lengthen(old->length, now - old->at);
         if (old->file == file)
             file_length = lengthen(old->file_length, file_now - old->file_at);
