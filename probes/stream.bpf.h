@@ -57,8 +57,8 @@ static __always_inline struct judged_t follow_stream(u32 op, u64 seed, u16 file,
         old->length = 0;
     }
     after->mark[SLOT(to)] = MARK(to);
-    after->open[SLOT(to)] =
-        (struct stream_t){.tag = TAG(to), .at = now, .file_at = file_now, .file = file, .length = length, .file_length = file_length};
+    after->open[SLOT(to)] = (struct stream_t){
+        .tag = TAG(to), .at = now, .file_at = file_now, .file = file, .length = length, .file_length = file_length};
     judged.among_all = judge_length(length);
     judged.in_file = judge_length(file_length);
     return judged;
