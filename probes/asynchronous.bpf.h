@@ -143,7 +143,7 @@ int on_submit(struct bpf_raw_tracepoint_args *ctx)
         begin_iocb(c, t, t->next);
         t->next += 1;
     }
-    chunks.call(ctx, 0);
+    submitting.call(ctx, 0);
     lose(LOST_BATCH);
     return 0;
 }
@@ -197,7 +197,7 @@ int on_submitted(struct bpf_raw_tracepoint_args *ctx)
             end_submission(c, t, t->next, result);
         t->next += 1;
     }
-    chunks.call(ctx, 1);
+    submitted.call(ctx, 0);
     lose(LOST_BATCH);
     return 0;
 }

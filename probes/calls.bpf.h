@@ -79,7 +79,8 @@ BPF_HASH(files, struct file_key_t, struct file_t, 8192);
 BPF_HASH(flights, struct flight_key_t, struct flight_t, 32768);
 BPF_HASH(sizes, struct size_key_t, u64, 16384);
 BPF_HASH(devices, u32, u8, 256);
-BPF_PROG_ARRAY(chunks, 2);
+BPF_PROG_ARRAY(submitting, 1);
+BPF_PROG_ARRAY(submitted, 1);
 
 static __always_inline struct config_t *get_config(void)
 {

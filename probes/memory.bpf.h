@@ -42,7 +42,7 @@ static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
         loaded; \
     })
 #define WORDS(address) (address)
-#define LOAD_WORD(address, offset) read_u64((address) + (offset))
+#define LOAD_WORD(address, offset) read_u64((u64)(address) + (offset))
 #endif
 
 // Lets the verifier forget what it knows of a number: else it follows each of the values that this can have to the end.
@@ -76,14 +76,22 @@ struct arguments_t { u64 args[12]; };
 
 static __always_inline u64 read_u64(u64 address)
 {
+#ifdef TYPED
+    return LOAD_WORD(address, 0);
+#else
     u64 value = 0;
     bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
     return value;
+#endif
 }
 
 static __always_inline u32 read_u32(u64 address)
 {
+#ifdef TYPED
+    return GET(WORDS(address), 0, u32);
+#else
     u32 value = 0;
     bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
     return value;
+#endif
 }

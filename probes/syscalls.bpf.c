@@ -73,7 +73,7 @@ int on_enter(struct bpf_raw_tracepoint_args *ctx)
     if (kind->kind <= IS_SYNC && kind->descriptor)
         move_depth(kind->kind, BY_CALL, t->started, 1);
     if (kind->kind == IS_SUBMIT)
-        chunks.call(ctx, 0);
+        submitting.call(ctx, 0);
     return 0;
 }
 
@@ -148,7 +148,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
         count_batch(t, BY_IO_URING);
     else if (t->kind.kind == IS_SUBMIT || t->kind.kind == IS_REAP) {
         t->next = 0;
-        chunks.call(ctx, 1);
+        submitted.call(ctx, 0);
     }
     return 0;
 }

@@ -18,6 +18,7 @@ from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
+from typed import TypedProgram
 
 __all__ = ["SyscallProbe"]
 
@@ -48,6 +49,8 @@ _HANDLERS = {
     "mm_filemap_add_to_page_cache": "on_add",
     "writeback_dirty_folio": "on_dirty",
 }
+#: Longer batches than a function handles at once.
+_TAILS = {"submitting": ("on_submit", "sys_enter"), "submitted": ("on_submitted", "sys_exit")}
 _RING_MEMBERS = (
     Member("io_kiocb", "file", 8, since="5.12"),
     Member("io_kiocb", "opcode", 1, since="5.12"),
@@ -78,7 +81,7 @@ class SyscallProbe:
         constants = {"ROW_io_uring_enter": 0} | {f"ROW_{name}": row for row, name in enumerate(self._names, 1)}
         constants |= {"ROWS": len(self._names) + 1, "ONE_DEVICE": int(bool(selection.devices))}
         kernel = replace(kernel, prelude=kernel.prelude + define_registers(machine))
-        self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {"chunks": ("on_submit", "on_submitted")})
+        self._program = _load(kernel, constants)
         self._fill_kinds(machine)
         allow_devices(self._program, selection.devices)
         self._epoch = 0
@@ -201,8 +204,16 @@ def _state_needs(machine: str) -> Needs:
         },
         heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         enums=("pageflags",),
+        types=("pt_regs",),
         headers=("fs", "fdtable", "sched", "ptrace", *FOLLOWED_HEADERS),
     )
+
+
+def _load(kernel: Kernel, constants: dict[str, int | str]) -> Program:
+    try:
+        return TypedProgram(_SOURCE, kernel, _HANDLERS, constants, _TAILS)
+    except UnavailableError:
+        return Program(_SOURCE, kernel, _HANDLERS, constants, _TAILS)
 
 
 def _choose_tracepoints(kernel: Kernel) -> Kernel:
