@@ -108,13 +108,13 @@ static __always_inline void end_synchronous(struct thread_t *t, s64 result, u64 
         return;
     move_depth(op, BY_CALL, now, -1);
     if (result < 0) {
-        __sync_fetch_and_add(&m->errors, 1);
+        m->errors += 1;
         return;
     }
     if (op == SYNC || result > 0)
         count_access(op, BY_CALL, &t->from.key, t->from.inode, find_offset(&t->from, result), op == SYNC ? 0 : result);
-    __sync_fetch_and_add(&m->completed, 1);
-    __sync_fetch_and_add(&m->latency_ns, now - t->started);
+    m->completed += 1;
+    m->latency_ns += now - t->started;
 }
 
 int on_exit(struct bpf_raw_tracepoint_args *ctx)
@@ -140,14 +140,15 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
     u64 bytes = t->kind.length == FROM_RETURN ? result : t->kind.length ? t->arguments[(t->kind.length - 1) & 7] : 0;
     if (!is_error && t->kind.length) {
         row->bytes += bytes;
-        count_size(index, bytes);
+        count_size(index, bytes, 1);
     }
     if (t->kind.kind <= IS_SENDFILE)
         end_synchronous(t, is_error ? -1 : result, now);
     else if (t->kind.kind == IS_ENTER)
         count_batch(t, BY_IO_URING);
     else if (t->kind.kind == IS_SUBMIT || t->kind.kind == IS_REAP) {
-        t->next = 0;
+        t->ended = now;
+        t->next = t->kind.kind == IS_REAP || result < 0 ? 0 : result;
         submitted.call(ctx, 0);
     }
     return 0;
