@@ -131,8 +131,8 @@ static __always_inline struct file_t *get_file(struct file_key_t *key, u64 inode
 {
     int zero = 0;
     struct file_key_t copy = *key;
-    struct file_t *file = files.lookup(&copy), *fresh = empty.lookup(&zero);
-    if (file || !fresh)
+    struct file_t *file = files.lookup(&copy), *fresh = file ? 0 : empty.lookup(&zero);
+    if (!fresh)
         return file;
     files.insert(&copy, fresh);
     file = files.lookup(&copy);

@@ -149,7 +149,10 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
     else if (t->kind.kind == IS_SUBMIT || t->kind.kind == IS_REAP) {
         t->ended = now;
         t->next = t->kind.kind == IS_REAP || result < 0 ? 0 : result;
-        submitted.call(ctx, 0);
+        if (t->kind.kind == IS_SUBMIT && t->next >= t->arguments[1])
+            count_batch(t, BY_LIBAIO);  // all of it was accepted
+        else
+            submitted.call(ctx, 0);
     }
     return 0;
 }
