@@ -68,8 +68,7 @@ static __always_inline void add_flight(struct config_t *c, struct flight_key_t *
 {
     struct flight_t *f = get_place(key);
     u64 address = f ? f->address : 0;
-    if (f && (!address || f->epoch != c->epoch)
-        && __sync_val_compare_and_swap(&f->address, address, key->address) == address) {
+    if (f && (!address || f->epoch != c->epoch) && __sync_val_compare_and_swap(&f->address, address, key->address) == address) {
         *f = *fresh;
         return;
     }
@@ -165,8 +164,10 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     if (bpf_probe_read_user(&key.address, 8, (void *)(t->arguments[2] + index * 8))
         || bpf_probe_read_user(&iocb, sizeof(iocb), (void *)key.address))
         return;
-    fresh.op = get_iocb_operation(iocb.opcode);
-    if (fresh.op == OPS || !find_target(iocb.descriptor, &t->from, fresh.op == SYNC))
+    u64 op = get_iocb_operation(iocb.opcode);
+    FORGET(op, iocb.data);
+    fresh.op = op;
+    if (op >= OPS || !find_target(iocb.descriptor, &t->from, fresh.op == SYNC))
         return;
     fresh.key = t->from.key;
     fresh.inode = t->from.inode;
@@ -174,6 +175,7 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     fresh.length = fresh.op == SYNC ? 0 : iocb.length;
     if (iocb.opcode == IOCB_READV || iocb.opcode == IOCB_WRITEV)
         fresh.length = measure_vector(iocb.buffer, iocb.length);
+    FORGET(fresh.length, iocb.data);
     fresh.is_counted = 1;
     begin_flight(c, &key, &fresh, t->started);
     struct flight_t *f = get_flight(c, &key);  // of whose content the verifier knows nothing: else it follows each operation

@@ -1,7 +1,8 @@
 // System calls of the followed processes that read, write or sync files, or make threads: counted in the kernel.
 //
 // Counts calls on regular files and block devices, and calls without a descriptor; those on sockets, pipes and the like
-// are left out. libaio: a request is counted when io_submit has accepted it, its end is seen at io_getevents. io_uring:
+// are left out. libaio: a request is counted at the start of io_submit, and taken back when that refuses it; its end is seen
+// at io_getevents. io_uring:
 // counted when the kernel takes it over, whoever does (io_uring_enter or a polling kernel thread). What a program does
 // through mapped memory is no call: counted is what its page faults bring in and dirty. Raw tracepoints only.
 //

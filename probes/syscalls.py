@@ -5,17 +5,18 @@ from __future__ import annotations
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from buckets import list_buckets
 from calls import CALLS, define_registers, list_registers
-from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
 from epochs import sum_processors
+from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
+from needs import describe_cost
 from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
@@ -82,7 +83,8 @@ class SyscallProbe:
         constants = {"ROW_io_uring_enter": 0} | {f"ROW_{name}": row for row, name in enumerate(self._names, 1)}
         constants |= {"ROWS": len(self._names) + 1, "ONE_DEVICE": int(bool(selection.devices))}
         kernel = replace(kernel, prelude=kernel.prelude + define_registers(machine))
-        self._program = _load(kernel, constants)
+        self._program, untyped = _load(kernel, constants)
+        self.limits += describe_cost(untyped)
         self._fill_kinds(machine)
         allow_devices(self._program, selection.devices)
         self._epoch = 0
@@ -93,7 +95,9 @@ class SyscallProbe:
 
     def start(self, groups: Sequence[Path]) -> None:
         """Clear all counters and count for these cgroups, and those below, from now on."""
-        self._program.clear("rows", "losses", "modes", "levels", "batches", "streams", "files", "sizes", "crowd", "threads")
+        self._program.clear(
+            "rows", "losses", "modes", "levels", "batches", "streams", "files", "sizes", "crowd", "threads"
+        )
         self._program.start_costs()
         self._epoch += 1
         self._program.follow(groups)
@@ -216,11 +220,12 @@ def _state_needs(machine: str) -> Needs:
     )
 
 
-def _load(kernel: Kernel, constants: dict[str, int | str]) -> Program:
+def _load(kernel: Kernel, constants: Mapping[str, int]) -> tuple[Program, str | None]:
+    """Return the program, and why it could not be loaded with the kernel's types."""
     try:
-        return TypedProgram(_SOURCE, kernel, _HANDLERS, constants, _TAILS)
-    except UnavailableError:
-        return Program(_SOURCE, kernel, _HANDLERS, constants, _TAILS)
+        return TypedProgram(_SOURCE, kernel, _HANDLERS, constants, _TAILS), None
+    except UnavailableError as refusal:
+        return Program(_SOURCE, kernel, _HANDLERS, constants, _TAILS), str(refusal)
 
 
 def _choose_tracepoints(kernel: Kernel) -> Kernel:
