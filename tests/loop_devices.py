@@ -15,7 +15,7 @@ from typing import Any, Literal
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.watch import Profile, Watch, gate
 
-__all__ = ["Fio", "Freezable", "Gated", "Job", "Loop", "open_loop", "row_of", "run", "watch_jobs"]
+__all__ = ["Fio", "Freezable", "Gated", "Job", "Loop", "Syncs", "open_loop", "row_of", "run", "watch_jobs"]
 
 _FREEZE, _THAW = 0xC0045877, 0xC0045878  # FIFREEZE, FITHAW
 
@@ -60,6 +60,22 @@ def open_loop(image: Path, size_mib: int, filesystem: Literal["ext4", "xfs"] | N
             run("mount", node, mount)
             stack.callback(run, "umount", mount)
         yield Loop(node, find_block_device(Path(node)), mount)
+
+
+class Syncs:
+    """Notices that others on the machine call sync(2), which writes back and flushes every file system, ours included.
+
+    The kernel flushes the device of an ext4 file system at each call, even where nothing is to be written.
+    """
+
+    def __init__(self, idle: Loop) -> None:
+        self._idle = idle
+        self._seen = idle.read_stat()
+
+    def came(self) -> bool:
+        """Whether somebody has called it since this was asked last."""
+        before, self._seen = self._seen, self._idle.read_stat()
+        return self._seen != before
 
 
 @dataclass(frozen=True)
