@@ -19,34 +19,19 @@ BPF_CGROUP_ARRAY(followed, GROUPS);  // empty: nobody is followed
 BPF_ARRAY(following, struct following_t, 1);
 BPF_TABLE("lru_hash", u32, u32, family, 16384);  // processes that were put into one of the cgroups, and their children
 
-// Whether a thread is in the first of the cgroups itself, as most are: four loads, where the helper costs three times as much.
-static __always_inline int is_in_first(struct following_t *f, u64 task)
+static __always_inline int is_of_followed(void)
 {
-    u64 group = FOLLOW(FOLLOW(task, task_struct__cgroups, u64), css_set__dfl_cgrp, u64);
-    return FOLLOW(FOLLOW(group, cgroup__kn, u64), kernfs_node__id, u64) == f->ids[0];
-}
-
-// `task`: the current one.
-static __always_inline int is_task_of_followed(u64 task)
-{
+    if (followed.check_current_task(0) == 1)
+        return 1;
     int zero = 0;
     struct following_t *f = following.lookup(&zero);
-    if (!f)
-        return 0;
-    if (is_in_first(f, task) || followed.check_current_task(0) == 1)
-        return 1;
-    if (f->groups < 2 && !f->moved)
+    if (!f || (f->groups < 2 && !f->moved))
         return 0;
     for (u32 i = 1; i < GROUPS; i++)
         if (i < f->groups && followed.check_current_task(i) == 1)
             return 1;
     u32 process = bpf_get_current_pid_tgid() >> 32;
     return f->moved && family.lookup(&process);
-}
-
-static __always_inline int is_of_followed(void)
-{
-    return is_task_of_followed(CURRENT_TASK());
 }
 
 // The first member of a cgroup, the state of it that has no controller, leads to the cgroup above.

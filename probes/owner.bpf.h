@@ -16,11 +16,11 @@ BPF_TABLE("lru_hash", u64, struct asked_t, bios, 65536);
 #endif
 
 // Journal and metadata belong to no process: jbd2's thread, XFS' log and buffers, the device's own page cache.
-static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, u64 task, int is_kernel, u32 flags)
+static __always_inline u8 get_owner(struct config_t *c, struct origin_t *origin, int is_kernel, u32 flags)
 {
     if (origin->pseudo == JOURNAL_FILE)
         return JOURNAL;  // also where whoever waits for it writes it, as with XFS
-    if (c->is_following && is_task_of_followed(task))
+    if (c->is_following && is_of_followed())
         return OWN;
     int is_write = flags & 1;
     if (flags & FLAG(META) && (is_kernel || is_write))
@@ -57,7 +57,7 @@ static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 byte
     if (bio && bytes && get_operation(flags) <= OP_WRITE)
         find_origin(bio, flags, task, is_kernel, &origin);
     asked->epoch = c->epoch;
-    asked->owner = get_owner(c, &origin, task, is_kernel, flags);
+    asked->owner = get_owner(c, &origin, is_kernel, flags);
     asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;
     asked->is_cached = origin.is_cached && (asked->owner == OWN || asked->owner == INODE);
     asked->submitter = is_measured(c) ? find_submitter(task) : MAX_SUBMITTERS;
