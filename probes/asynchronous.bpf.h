@@ -3,6 +3,10 @@
 
 #include "calls.bpf.h"
 
+// Requests of one io_submit or io_getevents that a program handles before it calls itself, which it can 33 times; the rest
+// of a longer batch counts as lost.
+#define CHUNK 24
+
 #define IOCB_READ 0
 #define IOCB_WRITE 1
 #define IOCB_FSYNC 2
@@ -22,25 +26,71 @@ struct event_t {
     s64 result, result2;
 };
 
+struct vector_t {
+    struct { u64 base, length; } segments[MAX_SEGMENTS];
+};
+BPF_PERCPU_ARRAY(vectors, struct vector_t, 1);  // the stack is too small
+
 static __always_inline u64 measure_vector(u64 vector, u64 segments)
 {
-    u64 read[2 * MAX_SEGMENTS] = {}, bytes = 0;
+    int zero = 0;
+    u64 bytes = 0;
+    struct vector_t *read = vectors.lookup(&zero);
     u32 known = segments < MAX_SEGMENTS ? segments : MAX_SEGMENTS;
     if (segments > MAX_SEGMENTS)
         lose(LOST_VECTOR);
     asm volatile("" : "+r"(known));  // keeps the compiler from moving the bound away from the verifier's eyes
-    if (known > MAX_SEGMENTS || bpf_probe_read_user(read, known * 16, (void *)vector))
+    if (!read || known > MAX_SEGMENTS || bpf_probe_read_user(read, known * 16, (void *)vector))
         return 0;
 #pragma unroll
-    for (int i = 0; i < MAX_SEGMENTS; i++)
-        bytes += read[2 * i + 1];
+    for (u32 i = 0; i < MAX_SEGMENTS; i++)
+        bytes += i < known ? read->segments[i].length : 0;
     return bytes;
+}
+
+static __always_inline struct flight_t *get_place(struct flight_key_t *key)
+{
+    u32 place = (key->address ^ key->process << 40) * GOLDEN >> (64 - FLIGHT_BITS);
+    return flights.lookup(&place);
+}
+
+static __always_inline struct flight_t *get_flight(struct config_t *c, struct flight_key_t *key)
+{
+    struct flight_t *f = get_place(key);
+    if (f && f->address == key->address && f->process == key->process && f->epoch == c->epoch)
+        return f;
+    f = c->crowded ? crowd.lookup(key) : 0;
+    return f && f->epoch == c->epoch ? f : 0;
+}
+
+// Takes the place that the key's hash names, free or left over from another run; where it is taken, one in the hash.
+static __always_inline void add_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *fresh)
+{
+    struct flight_t *f = get_place(key);
+    u64 address = f ? f->address : 0;
+    if (f && (!address || f->epoch != c->epoch) && __sync_val_compare_and_swap(&f->address, address, key->address) == address) {
+        *f = *fresh;
+        return;
+    }
+    fresh->is_crowded = 1;
+    if (crowd.update(key, fresh))
+        lose(LOST_FLIGHT);
+    else
+        __sync_fetch_and_add(&c->crowded, 1);
+}
+
+static __always_inline void remove_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *f)
+{
+    if (f->is_crowded) {
+        crowd.delete(key);
+        __sync_fetch_and_add(&c->crowded, -1);
+    } else
+        f->address = 0;
 }
 
 // Counts what was requested; what did not come is taken back at the end.
 static __always_inline void count_flight(struct flight_t *f)
 {
-    f->is_counted = 1;
     count_access(f->op, f->mode, &f->key, f->inode, f->offset, f->length);
     if (f->op == SYNC)
         return;
@@ -48,24 +98,25 @@ static __always_inline void count_flight(struct flight_t *f)
     struct row_t *row = rows.lookup(&index);
     if (row)
         row->bytes += f->length;
-    count_size(index, f->length);
+    count_size(index, f->length, 1);
 }
 
-static __always_inline void begin_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *fresh)
+static __always_inline void begin_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *fresh, u64 now)
 {
-    struct flight_t *old = flights.lookup(key);
+    struct flight_t *old = get_flight(c, key);
     struct mode_t *m = get_mode(fresh->op, fresh->mode);
-    fresh->started = bpf_ktime_get_ns();
-    if (old && old->epoch == c->epoch) {  // the program has reaped it without a system call
-        move_depth(old->op, old->mode, fresh->started, -1);
-        if (m)
-            __sync_fetch_and_add(&m->unseen, 1);
-    }
+    fresh->address = key->address;
+    fresh->process = key->process;
+    fresh->started = now;
     fresh->epoch = c->epoch;
-    if (flights.update(key, fresh))
-        lose(LOST_FLIGHT);
-    else
-        move_depth(fresh->op, fresh->mode, fresh->started, 1);
+    if (old) {  // the program has reaped it without a system call
+        move_depth(old->op, old->mode, now, -1);
+        remove_flight(c, key, old);
+        if (m)
+            m->unseen += 1;
+    }
+    add_flight(c, key, fresh);
+    move_depth(fresh->op, fresh->mode, now, 1);
 }
 
 static __always_inline void take_back(struct flight_t *f, struct mode_t *m, u64 missing)
@@ -74,29 +125,26 @@ static __always_inline void take_back(struct flight_t *f, struct mode_t *m, u64 
     struct file_t *file = files.lookup(&key);
     u32 op = f->op, index = f->row;
     struct row_t *row = rows.lookup(&index);
-    __sync_fetch_and_add(&m->bytes, -missing);
+    m->bytes -= missing;
     if (row)
         row->bytes -= missing;
     if (file && op < OPS)
         __sync_fetch_and_add(&file->access[op].bytes, -missing);
 }
 
-static __always_inline void end_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *f, s64 result)
+static __always_inline void end_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *f, s64 result, u64 now)
 {
     struct mode_t *m = get_mode(f->op, f->mode);
-    if (f->epoch == c->epoch && m) {
-        if (!f->is_counted && !f->is_foreign)
-            count_flight(f);
-        u64 now = bpf_ktime_get_ns();
+    if (m) {
         move_depth(f->op, f->mode, now, -1);
-        __sync_fetch_and_add(&m->completed, 1);
-        __sync_fetch_and_add(&m->latency_ns, now - f->started);
-        __sync_fetch_and_add(&m->errors, result < 0);
+        m->completed += 1;
+        m->latency_ns += now - f->started;
+        m->errors += result < 0;
         u64 done = result < 0 ? 0 : result;
         if (f->is_counted && f->op != SYNC && done < f->length)
             take_back(f, m, f->length - done);
     }
-    flights.delete(key);
+    remove_flight(c, key, f);
 }
 
 static __always_inline u32 get_iocb_operation(u16 opcode)
@@ -116,8 +164,10 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     if (bpf_probe_read_user(&key.address, 8, (void *)(t->arguments[2] + index * 8))
         || bpf_probe_read_user(&iocb, sizeof(iocb), (void *)key.address))
         return;
-    fresh.op = get_iocb_operation(iocb.opcode);
-    if (fresh.op == OPS || !find_target(iocb.descriptor, &t->from, fresh.op == SYNC))
+    u64 op = get_iocb_operation(iocb.opcode);
+    FORGET(op, iocb.data);
+    fresh.op = op;
+    if (op >= OPS || !find_target(iocb.descriptor, &t->from, fresh.op == SYNC))
         return;
     fresh.key = t->from.key;
     fresh.inode = t->from.inode;
@@ -125,8 +175,50 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     fresh.length = fresh.op == SYNC ? 0 : iocb.length;
     if (iocb.opcode == IOCB_READV || iocb.opcode == IOCB_WRITEV)
         fresh.length = measure_vector(iocb.buffer, iocb.length);
-    begin_flight(c, &key, &fresh);
-    t->batch[fresh.op & 3] += 1;
+    FORGET(fresh.length, iocb.data);
+    fresh.is_counted = 1;
+    begin_flight(c, &key, &fresh, t->started);
+    struct flight_t *f = get_flight(c, &key);  // of whose content the verifier knows nothing: else it follows each operation
+    if (!f)
+        return;
+    count_flight(f);
+    t->batch[f->op & 3] += 1;
+}
+
+// What io_submit refused was counted at its start, since another thread may see a request end before io_submit does.
+static __always_inline void refuse(struct config_t *c, struct thread_t *t, u64 index)
+{
+    struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
+    bpf_probe_read_user(&key.address, 8, (void *)(t->arguments[2] + index * 8));
+    struct flight_t *f = get_flight(c, &key);
+    struct mode_t *m = f ? get_mode(f->op, BY_LIBAIO) : 0;
+    if (!m)
+        return;
+    take_back(f, m, f->length);
+    m->calls -= 1;
+    count_size(f->row, f->length, -1);
+    struct file_key_t file_key = f->key;
+    struct file_t *file = files.lookup(&file_key);
+    u32 op = f->op;
+    if (file && op < OPS) {
+        __sync_fetch_and_add(&file->access[op].calls, -1);
+        __sync_fetch_and_add(&file->access[op].pattern.judged, -1);
+    }
+    move_depth(op, BY_LIBAIO, t->ended, -1);
+    t->batch[op & 3] -= 1;
+    remove_flight(c, &key, f);
+}
+
+static __always_inline void end_event(struct config_t *c, struct thread_t *t, u64 index)
+{
+    struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
+    struct event_t event;
+    if (bpf_probe_read_user(&event, sizeof(event), (void *)(t->arguments[3] + index * sizeof(event))))
+        return;
+    key.address = event.iocb;
+    struct flight_t *f = get_flight(c, &key);
+    if (f)
+        end_flight(c, &key, f, event.result, t->ended);
 }
 
 // At the start of io_submit: remembers what is passed, before another thread can see it end.
@@ -143,44 +235,18 @@ int on_submit(struct bpf_raw_tracepoint_args *ctx)
         begin_iocb(c, t, t->next);
         t->next += 1;
     }
-    chunks.call(ctx, 0);
+    submitting.call(ctx, 0);
     lose(LOST_BATCH);
     return 0;
 }
 
-static __always_inline void end_submission(struct config_t *c, struct thread_t *t, u64 index, s64 accepted)
-{
-    struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
-    bpf_probe_read_user(&key.address, 8, (void *)(t->arguments[2] + index * 8));
-    struct flight_t *f = flights.lookup(&key);
-    if (!f || f->epoch != c->epoch)
-        return;  // it has ended already, and was counted then
-    if ((s64)index >= accepted) {
-        move_depth(f->op, BY_LIBAIO, bpf_ktime_get_ns(), -1);
-        t->batch[f->op & 3] -= 1;
-        flights.delete(&key);
-    } else if (!f->is_counted)
-        count_flight(f);
-}
-
-static __always_inline void end_event(struct config_t *c, struct thread_t *t, u64 index)
-{
-    struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
-    struct event_t event;
-    if (bpf_probe_read_user(&event, sizeof(event), (void *)(t->arguments[3] + index * sizeof(event))))
-        return;
-    key.address = event.iocb;
-    struct flight_t *f = flights.lookup(&key);
-    if (f)
-        end_flight(c, &key, f, event.result);
-}
-
-// At the end of io_submit and io_getevents.
+// At the end of io_submit, of what it refused, and of io_getevents.
 int on_submitted(struct bpf_raw_tracepoint_args *ctx)
 {
     struct config_t *c = get_config();
     struct thread_t *t = get_thread();
     s64 result = ctx->args[1];
+    asm volatile("" : "+r"(result));  // read here, before the compiler moves `ctx` on
     if (!c || !t)
         return 0;
     int is_reap = t->kind.kind == IS_REAP;
@@ -194,10 +260,10 @@ int on_submitted(struct bpf_raw_tracepoint_args *ctx)
         if (is_reap)
             end_event(c, t, t->next);
         else
-            end_submission(c, t, t->next, result);
+            refuse(c, t, t->next);
         t->next += 1;
     }
-    chunks.call(ctx, 1);
+    submitted.call(ctx, 0);
     lose(LOST_BATCH);
     return 0;
 }

@@ -1,15 +1,13 @@
 // What all parts of the program of system calls share: the threads' calls, the files they work on, the ways of I/O.
 #pragma once
 
-// Requests of one io_submit or io_getevents that a program handles before it calls itself, which it can 33 times; the rest
-// of a longer batch counts as lost.
-#define CHUNK 24
 #define MAX_BATCH 1024       // longer ones count in the last bucket
 #define MAX_SEGMENTS 8       // of a vector that libaio or io_uring is given
 #define FROM_RETURN 0xff     // call_kind_t.length
 #define FROM_POSITION 0xff   // call_kind_t.offset
 #define PF_IO_THREAD 0x10    // PF_IO_WORKER: an io-wq or polling thread of io_uring
 #define MAX_ERROR 4095ULL
+#define FLIGHT_BITS 15       // of a flight's place in the table
 
 enum { READ, WRITE, SYNC, OPS };
 enum { BY_CALL, BY_LIBAIO, BY_IO_URING, BY_MAPPING, MODES };
@@ -21,9 +19,10 @@ enum { LOST_THREAD, LOST_FILE, LOST_SIZE, LOST_FLIGHT, LOST_BATCH, LOST_VECTOR, 
 #include "followed.bpf.h"
 #include "stream.bpf.h"
 
+// `crowded`: flights in the hash.
 struct config_t {
     u64 is_following;
-    u32 epoch;
+    u32 epoch, crowded;
 };
 // Which argument (from 1 on) is a descriptor, a length, an offset; row 0 is a call that is not watched.
 struct call_kind_t { u8 row, kind, descriptor, length, offset; };
@@ -38,7 +37,7 @@ struct target_t {
     u32 is_file, is_positioned;
 };
 struct thread_t {
-    u64 started, arguments[8];
+    u64 started, ended, arguments[8];
     struct target_t from, to;    // `to` is where sendfile and copy_file_range write
     u32 epoch, next, batch[4];
     struct call_kind_t kind;
@@ -52,17 +51,21 @@ struct file_t {
     struct access_t access[OPS];
 };
 struct flight_key_t { u64 address, process; };
+// `address`: 0 where the place is free. `is_crowded`: its place was taken, so it is in the hash.
 struct flight_t {
+    u64 address, process;
     struct file_key_t key;
     u64 inode, started, offset, length;
     u32 epoch;
-    u8 op, mode, row, is_counted, is_foreign;
+    u8 op, mode, row, is_counted, is_foreign, is_crowded;
 };
 struct verdict_t {
     u32 sequential;
     struct order_t order;
 };
-struct mode_t { u64 calls, bytes, errors, completed, latency_ns, unseen, polled, in_flight, last, area, busy; };
+// `area`: requests in flight, weighted by time; `busy`: time with any.
+struct mode_t { u64 calls, bytes, errors, completed, latency_ns, unseen, polled, area, busy; };
+struct level_t { u64 in_flight, last; };
 struct batches_t { u64 submits[MAX_BATCH + 1]; };  // by how many requests of that operation they carried
 
 BPF_ARRAY(config, struct config_t, 1);
@@ -72,14 +75,17 @@ BPF_PERCPU_ARRAY(losses, u64, LOSSES);
 BPF_PERCPU_ARRAY(empty, struct file_t, 1);  // never written: what a new file begins with
 // What an access was judged to be goes through memory: the verifier would follow every combination through the loops.
 BPF_PERCPU_ARRAY(verdicts, struct verdict_t, 1);
-BPF_ARRAY(modes, struct mode_t, (OPS * MODES));
+BPF_PERCPU_ARRAY(modes, struct mode_t, (OPS * MODES));
+BPF_ARRAY(levels, struct level_t, (OPS * MODES));
 BPF_ARRAY(batches, struct batches_t, (OPS * MODES));
 BPF_HASH(threads, u32, struct thread_t, 16384);
 BPF_HASH(files, struct file_key_t, struct file_t, 8192);
-BPF_HASH(flights, struct flight_key_t, struct flight_t, 32768);
+BPF_ARRAY(flights, struct flight_t, 1 << FLIGHT_BITS);
+BPF_HASH(crowd, struct flight_key_t, struct flight_t, 32768);
 BPF_HASH(sizes, struct size_key_t, u64, 16384);
 BPF_HASH(devices, u32, u8, 256);
-BPF_PROG_ARRAY(chunks, 2);
+BPF_PROG_ARRAY(submitting, 1);
+BPF_PROG_ARRAY(submitted, 1);
 
 static __always_inline struct config_t *get_config(void)
 {
@@ -125,8 +131,8 @@ static __always_inline struct file_t *get_file(struct file_key_t *key, u64 inode
 {
     int zero = 0;
     struct file_key_t copy = *key;
-    struct file_t *file = files.lookup(&copy), *fresh = empty.lookup(&zero);
-    if (file || !fresh)
+    struct file_t *file = files.lookup(&copy), *fresh = file ? 0 : empty.lookup(&zero);
+    if (!fresh)
         return file;
     files.insert(&copy, fresh);
     file = files.lookup(&copy);
@@ -137,13 +143,13 @@ static __always_inline struct file_t *get_file(struct file_key_t *key, u64 inode
     return file;
 }
 
-static __always_inline void count_size(u32 row, u64 bytes)
+static __always_inline void count_size(u32 row, u64 bytes, u64 calls)
 {
     u64 none = 0;
     struct size_key_t key = {.bytes = bytes, .row = row};
     u64 *count = sizes.lookup_or_try_init(&key, &none);
     if (count)
-        __sync_fetch_and_add(count, 1);
+        __sync_fetch_and_add(count, calls);
     else
         lose(LOST_SIZE);
 }
@@ -154,17 +160,19 @@ static __always_inline struct mode_t *get_mode(u32 op, u32 mode)
     return modes.lookup(&key);
 }
 
+// Whoever is overtaken by another processor after it has read the clock books nothing.
 static __always_inline void move_depth(u32 op, u32 mode, u64 now, u64 step)
 {
-    struct mode_t *m = get_mode(op, mode);
-    if (!m)
+    u32 key = op * MODES + mode;
+    struct level_t *level = levels.lookup(&key);
+    struct mode_t *m = modes.lookup(&key);
+    if (!level || !m)
         return;
-    u64 depth = __sync_fetch_and_add(&m->in_flight, step);
-    u64 last = __sync_lock_test_and_set(&m->last, now);
-    if (!depth || now < last)
+    u64 depth = __sync_fetch_and_add(&level->in_flight, step), last = level->last;
+    if (now <= last || __sync_val_compare_and_swap(&level->last, last, now) != last || !depth)
         return;
-    __sync_fetch_and_add(&m->area, depth * (now - last));
-    __sync_fetch_and_add(&m->busy, now - last);
+    m->area += depth * (now - last);
+    m->busy += now - last;
 }
 
 static __always_inline void count_access(u32 op, u32 mode, struct file_key_t *key, u64 inode, u64 offset, u64 bytes)
@@ -172,8 +180,8 @@ static __always_inline void count_access(u32 op, u32 mode, struct file_key_t *ke
     struct mode_t *m = get_mode(op, mode);
     struct file_t *file = get_file(key, inode);
     if (m) {
-        __sync_fetch_and_add(&m->calls, 1);
-        __sync_fetch_and_add(&m->bytes, bytes);
+        m->calls += 1;
+        m->bytes += bytes;
     }
     asm volatile("" : "+r"(op));  // keeps the compiler from moving the bound away from the verifier's eyes
     if (!file || op >= OPS)

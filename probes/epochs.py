@@ -14,7 +14,7 @@ from typing import Any
 from disk import Disk
 from program import Program
 
-__all__ = ["OPERATIONS", "EpochCounters", "Totals", "list_range"]
+__all__ = ["OPERATIONS", "EpochCounters", "Totals", "list_range", "sum_processors"]
 
 OPERATIONS = ("read", "write", "discard", "flush")
 _NAME = struct.Struct("=4Q")  # gendisk.disk_name
@@ -63,7 +63,7 @@ class EpochCounters:
 
     def _sum(self, table: str, which: int) -> list[Totals]:
         """Return the sums over all CPUs, per operation."""
-        return [_sum_processors(self.get(table, which * len(OPERATIONS) + op)) for op in range(len(OPERATIONS))]
+        return [sum_processors(self.get(table, which * len(OPERATIONS) + op)) for op in range(len(OPERATIONS))]
 
     def _read_odd_sizes(self, which: int) -> dict[tuple[int, int], int]:
         return {(key.op, key.bytes): count for key, count in self["odd_sizes"].items() if key.set == which}
@@ -74,7 +74,8 @@ def list_range(disk: Disk, unit: int) -> dict[str, int | str]:
     return {"FIRST_SECTOR": f"{disk.first_sector}ULL", "END_SECTOR": f"{disk.end_sector}ULL", "UNIT_BYTES": unit}
 
 
-def _sum_processors(cpus: Any) -> Totals:
+def sum_processors(cpus: Any) -> Totals:
+    """Return the sums over all processors of an element of a per-CPU array."""
     sums: Totals = {}
     for name, kind in cpus._type_._fields_:
         values = [getattr(cpu, name) for cpu in cpus]

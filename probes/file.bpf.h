@@ -5,8 +5,6 @@
 // when no file system holds it. What cannot be determined (direct I/O of other file systems) is counted by address.
 #pragma once
 
-#define STREAM_FILE u16
-
 #include "folio.bpf.h"
 #include "request.bpf.h"
 #include "stream.bpf.h"
@@ -50,11 +48,9 @@ BPF_ARRAY(seen, u32, 1 << FILE_BITS);
 BPF_HASH(numbers, struct identity_t, u32, MAX_FILES);
 BPF_HASH(addresses, struct address_t, struct extent_t, MAX_ADDRESSES);
 
-static __always_inline int is_jbd2(void)
+static __always_inline int is_jbd2(u64 task)
 {
-    char name[16] = {};
-    bpf_get_current_comm(name, sizeof(name));
-    return name[0] == 'j' && name[1] == 'b' && name[2] == 'd' && name[3] == '2' && name[4] == '/';
+    return (FOLLOW(task, task_struct__comm, u64) & 0xffffffffffULL) == 0x2f3264626aULL;  // "jbd2/"
 }
 
 static __always_inline u64 get_direct_inode(u64 dio)
@@ -143,7 +139,7 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
     return NO_FILE;
 }
 
-static __always_inline void find_origin(u64 address, u32 flags, int is_kernel, struct origin_t *origin)
+static __always_inline void find_origin(u64 address, u32 flags, u64 task, int is_kernel, struct origin_t *origin)
 {
     READ(bio, bio__HEAD, CAST(address, bio));
     u64 private;
@@ -163,7 +159,7 @@ static __always_inline void find_origin(u64 address, u32 flags, int is_kernel, s
         return;
     if (origin->inode || flags & FLAG(META))
         origin->pseudo = METADATA_FILE;
-    if ((origin->pseudo || flags & 1) && is_jbd2())
+    if ((origin->pseudo || flags & 1) && is_jbd2(task))
         origin->pseudo = JOURNAL_FILE;
 }
 

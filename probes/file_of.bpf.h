@@ -35,9 +35,9 @@ static __always_inline u64 find_file(u32 descriptor)
 // Tells which file an inode is, and returns what: IS_NONE for pipes, sockets and the like.
 static __always_inline int identify(u64 inode, struct file_key_t *key)
 {
-    u64 head[inode__HEAD / 8];
-    if (!inode || bpf_probe_read_kernel(head, sizeof(head), (void *)inode))
+    if (!inode)
         return IS_NONE;
+    READ(head, inode__HEAD, CAST(inode, inode));
     u32 type = GET(head, inode__i_mode, u16) & S_IFMT;
     key->inode = key->name = 0;
     key->device = GET(head, inode__i_rdev, u32);

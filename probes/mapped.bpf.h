@@ -12,8 +12,8 @@ static __always_inline void count_mapped(u32 op, u64 calls, u64 bytes)
     struct mode_t *m = get_mode(op, BY_MAPPING);
     if (!m)
         return;
-    __sync_fetch_and_add(&m->calls, calls);
-    __sync_fetch_and_add(&m->bytes, bytes);
+    m->calls += calls;
+    m->bytes += bytes;
 }
 
 static __always_inline int is_counted(u64 mapping)

@@ -17,6 +17,7 @@
 #define S_IFDIR 0040000
 
 #define GET(head, member, type) (*(type *)((char *)(head) + (member)))
+#define CURRENT_TASK() ((u64)bpf_get_current_task_btf())
 #define FOLLOW(pointer, member, type) (*(type *)((u64)(pointer) + (member)))
 #ifdef TYPED
 static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
@@ -25,7 +26,6 @@ static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
 #define LOAD(address, structure, member, type) GET(CAST(address, structure), structure##__##member, type)
 #define WORDS(address) CAST(address, pt_regs)
 #define LOAD_WORD(address, offset) GET(WORDS(address), offset, u64)
-#define CURRENT_TASK() ((u64)bpf_get_current_task_btf())
 #ifdef PREEMPT_DISABLE
 static void (*disable_preemption)(void) = (void *)PREEMPT_DISABLE;
 static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
@@ -42,8 +42,7 @@ static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
         loaded; \
     })
 #define WORDS(address) (address)
-#define LOAD_WORD(address, offset) read_u64((address) + (offset))
-#define CURRENT_TASK() bpf_get_current_task()
+#define LOAD_WORD(address, offset) read_u64((u64)(address) + (offset))
 #endif
 
 // Lets the verifier forget what it knows of a number: else it follows each of the values that this can have to the end.
@@ -77,14 +76,22 @@ struct arguments_t { u64 args[12]; };
 
 static __always_inline u64 read_u64(u64 address)
 {
+#ifdef TYPED
+    return LOAD_WORD(address, 0);
+#else
     u64 value = 0;
     bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
     return value;
+#endif
 }
 
 static __always_inline u32 read_u32(u64 address)
 {
+#ifdef TYPED
+    return GET(WORDS(address), 0, u32);
+#else
     u32 value = 0;
     bpf_probe_read_kernel(&value, sizeof(value), (void *)address);
     return value;
+#endif
 }

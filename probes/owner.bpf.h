@@ -53,9 +53,9 @@ static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 byte
 {
     u64 task = CURRENT_TASK();
     struct origin_t origin = {};
-    int is_kernel = !!(LOAD(task, task_struct, flags, u32) & PF_KTHREAD);
+    int is_kernel = !!(FOLLOW(task, task_struct__flags, u32) & PF_KTHREAD);
     if (bio && bytes && get_operation(flags) <= OP_WRITE)
-        find_origin(bio, flags, is_kernel, &origin);
+        find_origin(bio, flags, task, is_kernel, &origin);
     asked->epoch = c->epoch;
     asked->owner = get_owner(c, &origin, is_kernel, flags);
     asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;

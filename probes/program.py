@@ -32,8 +32,8 @@ Cost = tuple[int, int, int]
 class Program:
     """One C source with what it includes; `handlers`: tracepoint -> function, those this kernel has are attached.
 
-    `constants` become macros; `tails`: program array -> functions that it holds, from index 0 on; `callable_functions`:
-    for `call`. UnavailableError when bcc or the kernel refuses.
+    `constants` become macros; `tails`: program array -> the function that it holds, and the tracepoint whose function
+    calls it; `callable_functions`: for `call`. UnavailableError when bcc or the kernel refuses.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Program:
         kernel: Kernel,
         handlers: Mapping[str, str],
         constants: Mapping[str, int | str],
-        tails: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        tails: Mapping[str, tuple[str, str]] = MappingProxyType({}),
         callable_functions: Sequence[str] = (),
     ) -> None:
         self._descriptors: dict[str, int] = {}  # of the loaded functions
@@ -54,9 +54,8 @@ class Program:
         try:
             for name, *shape in compiled["maps"]:
                 self._maps[name] = Map(name, *shape)
-            for table, functions in tails.items():
-                for index, function in enumerate(functions):
-                    self[table][index] = self._load(function)
+            for table, (function, tracepoint) in tails.items():
+                self[table][0] = self._load_for(kernel, tracepoint, function)
             for function in callable_functions:
                 self._load(function)
             for tracepoint, handler in {**handlers, **FOLLOWED_HANDLERS}.items():
@@ -151,9 +150,13 @@ class Program:
 
     def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> None:
         """Load a function and let it run at a tracepoint until its link is closed."""
-        self._load(handler)
+        self._load_for(kernel, tracepoint, handler)
         name = ctypes.create_string_buffer(tracepoint.encode())
         self._link(ctypes.addressof(name), handler)
+
+    def _load_for(self, _kernel: Kernel, _tracepoint: str, function: str) -> int:
+        """Return the descriptor of a function that runs at a tracepoint."""
+        return self._load(function)
 
     def _link(self, name: int, handler: str) -> None:
         attributes = bytearray(struct.pack("<QIIQ", name, self._descriptors[handler], 0, 0))

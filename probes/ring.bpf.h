@@ -20,6 +20,19 @@ enum {  // of enum io_uring_op
     RING_WRITEV_FIXED = 61,
 };
 
+BPF_PERCPU_ARRAY(numbers, u64, 2);
+
+// What the verifier takes for a pointer, with which one may not calculate; `use`: who calls, as one may interrupt the other.
+static __always_inline u64 to_number(u64 pointer, u32 use)
+{
+    u64 *number = numbers.lookup(&use);
+    if (!number)
+        return 0;
+    *number = pointer;
+    asm volatile("" ::: "memory");
+    return *number;
+}
+
 static __always_inline u32 get_ring_operation(u8 opcode)
 {
     if (opcode == RING_READ || opcode == RING_READV || opcode == RING_READ_FIXED || opcode == RING_READV_FIXED)
@@ -58,7 +71,7 @@ static __always_inline void count_in_batch(u32 op)
     struct mode_t *m = get_mode(op, BY_IO_URING);
     if (FOLLOW(bpf_get_current_task_btf(), task_struct__flags, u32) & PF_IO_THREAD) {
         if (m)
-            __sync_fetch_and_add(&m->polled, 1);
+            m->polled += 1;
     } else if (t && t->kind.row && t->kind.kind == IS_ENTER && op < OPS)
         t->batch[op] += 1;
 }
@@ -70,7 +83,7 @@ int on_ring_submit(struct bpf_raw_tracepoint_args *ctx)
     u8 opcode = 0;
     if (!ROW_io_uring_enter || !is_followed(c) || bpf_probe_read_kernel(&opcode, 1, (void *)(request + io_kiocb__opcode)))
         return 0;
-    struct flight_key_t key = {.address = request};
+    struct flight_key_t key = {.address = to_number(request, 0)};
     struct flight_t fresh = {.mode = BY_IO_URING, .row = ROW_io_uring_enter, .op = get_ring_operation(opcode)};
     u64 file = fresh.op < OPS ? find_ring_file(request) : 0;
     fresh.inode = file ? read_u64(file + file__f_inode) : 0;
@@ -84,31 +97,35 @@ int on_ring_submit(struct bpf_raw_tracepoint_args *ctx)
         if ((s64)fresh.offset < 0 && file)
             fresh.offset = read_u64(file + file__f_pos);
     }
-    begin_flight(c, &key, &fresh);
+    fresh.is_counted = !!file;
+    begin_flight(c, &key, &fresh, bpf_ktime_get_ns());
     count_in_batch(fresh.op);
-    struct flight_t *f = file ? flights.lookup(&key) : 0;
-    if (f)
-        count_flight(f);
+    if (file)
+        count_flight(&fresh);
     return 0;
 }
 
 int on_ring_complete(struct bpf_raw_tracepoint_args *ctx)
 {
     struct config_t *c = get_config();
-    struct flight_key_t key = {.address = ctx->args[1]};
-    struct flight_t *f = flights.lookup(&key);
-    if (!c || !f)
+    struct flight_key_t key = {.address = to_number(ctx->args[1], 1)};
+    struct flight_t *f = c ? get_flight(c, &key) : 0;
+    if (!f)
         return 0;
     if (!f->inode) {
         f->inode = read_u64(read_u64(key.address + io_kiocb__file) + file__f_inode);
         f->is_foreign = !is_wanted(f->inode, &f->key, f->op == SYNC);
+    }
+    if (!f->is_counted && !f->is_foreign) {
+        f->is_counted = 1;
+        count_flight(f);
     }
 #if ARGS_io_uring_complete == 3
     s32 result = read_u32(ctx->args[2] + io_uring_cqe__res);
 #else
     s32 result = ctx->args[3];
 #endif
-    end_flight(c, &key, f, result);
+    end_flight(c, &key, f, result, bpf_ktime_get_ns());
     return 0;
 }
 #endif

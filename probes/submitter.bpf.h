@@ -23,19 +23,14 @@ BPF_PERCPU_ARRAY(submitted, struct submitted_t, MAX_SUBMITTERS + 1);  // the las
 static __always_inline u32 get_name(u64 task, u64 *name)
 {
 #if defined(HAVE_task_struct__worker_private) && defined(HAVE_kthread__data) && defined(HAVE_worker__desc)
-    if (LOAD(task, task_struct, flags, u32) & PF_WQ_WORKER) {
+    if (FOLLOW(task, task_struct__flags, u32) & PF_WQ_WORKER) {
         u64 worker = LOAD(LOAD(task, task_struct, worker_private, u64), kthread, data, u64);
         bpf_probe_read_kernel(name, worker__desc__SIZE, (void *)(worker + worker__desc));
         return 1;
     }
 #endif
-#ifdef TYPED
-    u64 typed = CAST(task, task_struct);
-    name[0] = GET(typed, task_struct__comm, u64);
-    name[1] = GET(typed, task_struct__comm + 8, u64);
-#else
-    bpf_get_current_comm(name, 16);
-#endif
+    name[0] = FOLLOW(task, task_struct__comm, u64);
+    name[1] = FOLLOW(task, task_struct__comm + 8, u64);
     return 0;
 }
 

@@ -1,7 +1,8 @@
 // System calls of the followed processes that read, write or sync files, or make threads: counted in the kernel.
 //
 // Counts calls on regular files and block devices, and calls without a descriptor; those on sockets, pipes and the like
-// are left out. libaio: a request is counted when io_submit has accepted it, its end is seen at io_getevents. io_uring:
+// are left out. libaio: a request is counted at the start of io_submit, and taken back when that refuses it; its end is seen
+// at io_getevents. io_uring:
 // counted when the kernel takes it over, whoever does (io_uring_enter or a polling kernel thread). What a program does
 // through mapped memory is no call: counted is what its page faults bring in and dirty. Raw tracepoints only.
 //
@@ -73,7 +74,7 @@ int on_enter(struct bpf_raw_tracepoint_args *ctx)
     if (kind->kind <= IS_SYNC && kind->descriptor)
         move_depth(kind->kind, BY_CALL, t->started, 1);
     if (kind->kind == IS_SUBMIT)
-        chunks.call(ctx, 0);
+        submitting.call(ctx, 0);
     return 0;
 }
 
@@ -108,13 +109,13 @@ static __always_inline void end_synchronous(struct thread_t *t, s64 result, u64 
         return;
     move_depth(op, BY_CALL, now, -1);
     if (result < 0) {
-        __sync_fetch_and_add(&m->errors, 1);
+        m->errors += 1;
         return;
     }
     if (op == SYNC || result > 0)
         count_access(op, BY_CALL, &t->from.key, t->from.inode, find_offset(&t->from, result), op == SYNC ? 0 : result);
-    __sync_fetch_and_add(&m->completed, 1);
-    __sync_fetch_and_add(&m->latency_ns, now - t->started);
+    m->completed += 1;
+    m->latency_ns += now - t->started;
 }
 
 int on_exit(struct bpf_raw_tracepoint_args *ctx)
@@ -140,15 +141,19 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
     u64 bytes = t->kind.length == FROM_RETURN ? result : t->kind.length ? t->arguments[(t->kind.length - 1) & 7] : 0;
     if (!is_error && t->kind.length) {
         row->bytes += bytes;
-        count_size(index, bytes);
+        count_size(index, bytes, 1);
     }
     if (t->kind.kind <= IS_SENDFILE)
         end_synchronous(t, is_error ? -1 : result, now);
     else if (t->kind.kind == IS_ENTER)
         count_batch(t, BY_IO_URING);
     else if (t->kind.kind == IS_SUBMIT || t->kind.kind == IS_REAP) {
-        t->next = 0;
-        chunks.call(ctx, 1);
+        t->ended = now;
+        t->next = t->kind.kind == IS_REAP || result < 0 ? 0 : result;
+        if (t->kind.kind == IS_SUBMIT && t->next >= t->arguments[1])
+            count_batch(t, BY_LIBAIO);  // all of it was accepted
+        else
+            submitted.call(ctx, 0);
     }
     return 0;
 }

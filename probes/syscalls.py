@@ -5,19 +5,22 @@ from __future__ import annotations
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from buckets import list_buckets
 from calls import CALLS, define_registers, list_registers
+from epochs import sum_processors
 from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
+from needs import describe_cost
 from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
+from typed import TypedProgram
 
 __all__ = ["SyscallProbe"]
 
@@ -48,6 +51,8 @@ _HANDLERS = {
     "mm_filemap_add_to_page_cache": "on_add",
     "writeback_dirty_folio": "on_dirty",
 }
+#: Longer batches than a function handles at once.
+_TAILS = {"submitting": ("on_submit", "sys_enter"), "submitted": ("on_submitted", "sys_exit")}
 _RING_MEMBERS = (
     Member("io_kiocb", "file", 8, since="5.12"),
     Member("io_kiocb", "opcode", 1, since="5.12"),
@@ -78,7 +83,8 @@ class SyscallProbe:
         constants = {"ROW_io_uring_enter": 0} | {f"ROW_{name}": row for row, name in enumerate(self._names, 1)}
         constants |= {"ROWS": len(self._names) + 1, "ONE_DEVICE": int(bool(selection.devices))}
         kernel = replace(kernel, prelude=kernel.prelude + define_registers(machine))
-        self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {"chunks": ("on_submit", "on_submitted")})
+        self._program, untyped = _load(kernel, constants)
+        self.limits += describe_cost(untyped)
         self._fill_kinds(machine)
         allow_devices(self._program, selection.devices)
         self._epoch = 0
@@ -89,7 +95,9 @@ class SyscallProbe:
 
     def start(self, groups: Sequence[Path]) -> None:
         """Clear all counters and count for these cgroups, and those below, from now on."""
-        self._program.clear("rows", "losses", "modes", "batches", "streams", "files", "sizes", "flights", "threads")
+        self._program.clear(
+            "rows", "losses", "modes", "levels", "batches", "streams", "files", "sizes", "crowd", "threads"
+        )
         self._program.start_costs()
         self._epoch += 1
         self._program.follow(groups)
@@ -160,18 +168,24 @@ class SyscallProbe:
     def _list_modes(self, end_ns: int) -> list[Row]:
         rows: list[Row] = []
         for i, op in enumerate(_OPERATIONS):
-            modes = [self._program.get("modes", i * len(_MODES) + j) for j in range(len(_MODES))]
-            calls, size = sum(mode.calls for mode in modes), sum(mode.bytes for mode in modes)
+            modes = [self._read_mode(i * len(_MODES) + j, end_ns) for j in range(len(_MODES))]
+            calls, size = sum(mode["calls"] for mode in modes), sum(mode["bytes"] for mode in modes)
             for j, mode in enumerate(modes):
                 row: Row = {"op": op, "mode": _MODES[j]}
                 if _TRACEPOINTS.get(_MODES[j], "sys_enter") not in self._tracepoints:
                     rows.append(row | dict.fromkeys(_MODE_COLUMNS))  # not seen, which is not none
-                elif mode.calls:
+                elif mode["calls"]:
                     batches = self._program.get("batches", i * len(_MODES) + j).submits
-                    row |= {"calls": mode.calls, "bytes": mode.bytes, "call_share": mode.calls / calls}
-                    row |= {"byte_share": mode.bytes / size if size else None}
-                    rows.append(row | _summarise_mode(_MODES[j], mode, batches, end_ns))
+                    row |= {"calls": mode["calls"], "bytes": mode["bytes"], "call_share": mode["calls"] / calls}
+                    row |= {"byte_share": mode["bytes"] / size if size else None}
+                    rows.append(row | _summarise_mode(_MODES[j], mode, batches))
         return rows
+
+    def _read_mode(self, number: int, end_ns: int) -> Row:
+        """Return the sums of a mode, with the time since its last event, which is not yet booked."""
+        mode, level = sum_processors(self._program.get("modes", number)), self._program.get("levels", number)
+        open_ns = max(end_ns - level.last, 0) if level.in_flight else 0
+        return mode | {"area": mode["area"] + level.in_flight * open_ns, "busy": mode["busy"] + open_ns}
 
     def _list_batches(self) -> list[Row]:
         return [
@@ -201,8 +215,17 @@ def _state_needs(machine: str) -> Needs:
         },
         heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         enums=("pageflags",),
+        types=("pt_regs",),
         headers=("fs", "fdtable", "sched", "ptrace", *FOLLOWED_HEADERS),
     )
+
+
+def _load(kernel: Kernel, constants: Mapping[str, int]) -> tuple[Program, str | None]:
+    """Return the program, and why it could not be loaded with the kernel's types."""
+    try:
+        return TypedProgram(_SOURCE, kernel, _HANDLERS, constants, _TAILS), None
+    except UnavailableError as refusal:
+        return Program(_SOURCE, kernel, _HANDLERS, constants, _TAILS), str(refusal)
 
 
 def _choose_tracepoints(kernel: Kernel) -> Kernel:
@@ -234,20 +257,18 @@ def _summarise_access(access: Any, *, is_write: bool) -> Row:
     return {"calls": access.calls, "bytes": access.bytes, **summarise_pattern(access.pattern, is_write=is_write)}
 
 
-def _summarise_mode(name: str, mode: Any, batches: Sequence[int], end_ns: int) -> Row:
+def _summarise_mode(name: str, mode: Row, batches: Sequence[int]) -> Row:
     """Return what is known of one way to do I/O; times and batches of a mapping cannot be measured."""
     if name == "mmap":
         return dict.fromkeys(_MODE_COLUMNS[4:])
     submits = sum(batches)
-    open_ns = max(end_ns - mode.last, 0) if mode.in_flight else 0  # since the last event, not yet booked
-    busy, area = mode.busy + open_ns, mode.area + open_ns * mode.in_flight
     batch_mean = sum(size * count for size, count in enumerate(batches)) / submits if submits else None
     return {
-        "errors": mode.errors,
-        "submits": mode.calls if name == "sync" else submits,
+        "errors": mode["errors"],
+        "submits": mode["calls"] if name == "sync" else submits,
         "batch_mean": 1.0 if name == "sync" else batch_mean,
-        "in_flight_mean": area / busy if busy else None,
-        "latency_mean_us": mode.latency_ns / mode.completed / 1e3 if mode.completed else None,
-        "polled": mode.polled,
-        "unseen_completions": mode.unseen,
+        "in_flight_mean": mode["area"] / mode["busy"] if mode["busy"] else None,
+        "latency_mean_us": mode["latency_ns"] / mode["completed"] / 1e3 if mode["completed"] else None,
+        "polled": mode["polled"],
+        "unseen_completions": mode["unseen"],
     }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from kernel import Kernel, UnavailableError
 from program import Program
@@ -33,6 +34,7 @@ class TypedProgram(Program):
         kernel: Kernel,
         handlers: Mapping[str, str],
         constants: Mapping[str, int | str],
+        tails: Mapping[str, tuple[str, str]] = MappingProxyType({}),
         callable_functions: Sequence[str] = (),
     ) -> None:
         if not kernel.cast:
@@ -41,11 +43,14 @@ class TypedProgram(Program):
         if kernel.preemption:
             self._calls |= dict(zip((_DISABLE_MARK, _ENABLE_MARK), kernel.preemption, strict=True))
             macros |= {"PREEMPT_DISABLE": _DISABLE_MARK, "PREEMPT_ENABLE": _ENABLE_MARK}
-        super().__init__(source, kernel, handlers, {**constants, **macros}, callable_functions=callable_functions)
+        super().__init__(source, kernel, handlers, {**constants, **macros}, tails, callable_functions)
 
     def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> None:
-        self._load(handler, _TRACING, (_RAW_TRACEPOINT, kernel.probe_types[tracepoint]))
+        self._load_for(kernel, tracepoint, handler)
         self._link(0, handler)
+
+    def _load_for(self, kernel: Kernel, tracepoint: str, function: str) -> int:
+        return self._load(function, _TRACING, (_RAW_TRACEPOINT, kernel.probe_types[tracepoint]))
 
     def _complete(self, code: bytes) -> bytes:
         return _call_kernel(code, self._calls)

@@ -10,7 +10,7 @@ from pathlib import Path
 __all__ = ["Symbols", "name_reason"]
 
 _KALLSYMS = Path("/proc/kallsyms")
-_TEXT = frozenset("tTwW")
+_TEXT = frozenset(b"tTwW")
 #: Functions that let any thread sleep, whatever for.
 _SLEEPING = frozenset(
     ("__schedule", "schedule", "io_schedule", "schedule_timeout", "io_schedule_timeout", "schedule_preempt_disabled")
@@ -49,18 +49,26 @@ class Symbols:
     """The kernel's functions by address, read when they are first asked for."""
 
     @cached_property
-    def _table(self) -> tuple[list[int], list[str]]:
-        rows = (line.split(None, 3) for line in _KALLSYMS.read_text().splitlines())
-        pairs = sorted((int(row[0], 16), row[2]) for row in rows if row[1] in _TEXT)
-        return [address for address, _ in pairs], [name for _, name in pairs]
+    def _lines(self) -> list[bytes]:
+        """In the order of their addresses, which all have 16 digits: to parse each of 120,000 would take 0.3 s."""
+        return sorted(_KALLSYMS.read_bytes().splitlines())
 
     def name_stack(self, addresses: Sequence[int]) -> tuple[str, ...]:
         """Return the functions of a stack, innermost first, without those that let a thread sleep."""
-        starts, names = self._table
-        indexes = (bisect.bisect_right(starts, address) - 1 for address in addresses)
-        stack = [names[index].split(".", 1)[0] if index >= 0 else "?" for index in indexes]
+        stack = [self._name(address) for address in addresses]
         slept = [index for index, name in enumerate(stack) if name in _SLEEPING]
         return tuple(stack[slept[-1] + 1 if slept else 0 :])
+
+    def _name(self, address: int) -> str:
+        """Return the function that begins last before an address; of several names of it the last one."""
+        start, name = b"", b"?"
+        for index in range(bisect.bisect(self._lines, b"%016x\xff" % address) - 1, -1, -1):
+            begin, kind, symbol = self._lines[index].split(None, 3)[:3]
+            if start and begin != start:
+                break
+            if kind[0] in _TEXT:
+                start, name = begin, max(name, symbol) if start else symbol
+        return name.split(b".", 1)[0].decode()
 
 
 def name_reason(kind: int, call: str | None, stack: Sequence[str], *, is_io: bool, request: int) -> str:
