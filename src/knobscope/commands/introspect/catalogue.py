@@ -72,6 +72,8 @@ def read_catalogue(
 def _read_knob(introspection: Introspection, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return one knob in the order in which people write it."""
     columns = {key: value for key, value in row.items() if value is not None}
+    if "no_knob" in columns:
+        raise _NotDescribed(str(columns["no_knob"]))
     if "type" not in columns and "default" in columns:
         columns = {**columns, **_read_form(str(columns["default"]))}
     if (word := str(columns.get("type"))) not in introspection.types:
@@ -101,13 +103,17 @@ def _read_knob(introspection: Introspection, name: str, row: Mapping[str, Any]) 
         **given,
         "mechanism": "other",
         **{key: text for key, text in texts.items() if text},
-        "source": introspection.source.replace("{knob}", name),
+        "source": str(columns.get("source", _find_page(introspection, name))),
     }
     try:
         Knob.model_validate(knob)
     except ValidationError as error:
         raise _NotDescribed(f"what is reported does not fit together: {error.errors()[0]['msg']}") from error
     return knob
+
+
+def _find_page(introspection: Introspection, name: str) -> str:
+    return introspection.source.replace("{knob}", name).replace("{KNOB}", name.upper())
 
 
 def _read_form(default: str) -> dict[str, str]:

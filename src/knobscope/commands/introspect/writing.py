@@ -68,4 +68,6 @@ def render_catalogue(name: str, version: str, catalogue: Catalogue) -> str:
     knobs = [
         f"  {json.dumps(knob)}: {json.dumps(entry, ensure_ascii=False)}" for knob, entry in catalogue.knobs.items()
     ]
-    return "\n".join(["{", *lines, ' "left_out": {', ",\n".join(left_out), " },", ' "knobs": {', ",\n".join(knobs), " }", "}", ""])
+    return "\n".join(
+        ["{", *lines, ' "left_out": {', ",\n".join(left_out), " },", ' "knobs": {', ",\n".join(knobs), " }", "}", ""]
+    )

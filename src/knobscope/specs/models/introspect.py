@@ -13,11 +13,11 @@ from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
 __all__ = ["CATALOGUE_KEYS", "Introspection", "Trial"]
 
-#: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing. The last two
-#: are those of a knob in a spec.
+#: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing. `writing`,
+#: `readable` and `source` are those of a knob in a spec; `no_knob` says why a setting is none.
 CATALOGUE_KEYS = (
     *("type", "unit", "min", "max", "values", "default", "context", "category", "description"),
-    *("writing", "readable"),
+    *("writing", "readable", "source", "no_knob"),
 )
 
 
@@ -55,7 +55,7 @@ class Introspection(SpecModel):
         min_length=1,
         description="One statement that returns rows of (name, a JSON object). The keys of the object are columns of "
         "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, category, "
-        "description, and writing and readable as in a knob. Those that a DBMS does not have are left out. Without it "
+        "description; writing, readable and source as in a knob; no_knob: why it is none. Those that a DBMS does not have are left out. Without it "
         "the settings are those that "
         "`readback` lists, and their values in force are the defaults.",
     )
@@ -91,7 +91,7 @@ class Introspection(SpecModel):
     )
     source: str = Field(
         pattern=r"^https?://",
-        description="The page of the documentation that describes the knobs; {knob} in it is the name of each.",
+        description="The page of the documentation that describes the knobs; {knob} in it is the name of each, {KNOB} in capitals.",
     )
 
     def find_misfits(self) -> Iterator[Misfit]:

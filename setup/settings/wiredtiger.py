@@ -1,4 +1,4 @@
-"""Lists the settings of WiredTiger for `knobscope introspect wiredtiger --settings`: wiredtiger_settings.py SOURCE.
+"""Lists the settings of WiredTiger for `knobscope introspect wiredtiger --settings`: wiredtiger.py SOURCE.
 
 They are those of `wiredtiger_open` and of `WT_SESSION.create` in dist/api_data.py of its source: names, types, ranges
 and defaults. A setting in brackets, as `wait` of `checkpoint`, is named checkpoint.wait here.
@@ -57,7 +57,11 @@ def list_settings(configs: list[Any], option: str, *outer: str) -> Iterator[dict
 
 def main() -> None:
     """Print the version, and a line for each setting."""
-    release = dict(re.findall(r"^WIREDTIGER_VERSION_(MAJOR|MINOR|PATCH)=(\d+)", (SOURCE / "RELEASE_INFO").read_text(), re.MULTILINE))
+    release = dict(
+        re.findall(
+            r"^WIREDTIGER_VERSION_(MAJOR|MINOR|PATCH)=(\d+)", (SOURCE / "RELEASE_INFO").read_text(), re.MULTILINE
+        )
+    )
     print(json.dumps({"version": ".".join(release[part] for part in ("MAJOR", "MINOR", "PATCH"))}))
     methods = {"wiredtiger_open": "-C", "WT_SESSION.create": "-T"}
     rows: dict[str, dict[str, Any]] = {}
