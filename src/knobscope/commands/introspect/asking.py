@@ -47,8 +47,8 @@ def ask_catalogue(dbms: Dbms) -> Answer:
         raise UserError(f"specs/dbms/{dbms.name}.yaml has no `introspect`, which says how {dbms.name} lists its knobs")
     if dbms.connection is None or (dbms.introspect.query or dbms.readback.query) is None:
         raise UserError(
-            f"specs/dbms/{dbms.name}.yaml has no query that lists settings (`introspect.query` or `readback.query`, over "
-            "a `connection`); list them in a file, and name it with --settings"
+            f"specs/dbms/{dbms.name}.yaml has no query that lists settings (`introspect.query` or `readback.query`, "
+            "with a `connection`); list them in a file, and name it with --settings"
         )
     with open_temporary("knobscope-catalogue-", Path("/var/tmp")) as folder:  # noqa: S108 - what is private is made in it
         folder.chmod(0o711)  # the server's user has to pass

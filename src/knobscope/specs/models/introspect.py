@@ -55,9 +55,9 @@ class Introspection(SpecModel):
         min_length=1,
         description="One statement that returns rows of (name, a JSON object). The keys of the object are columns of "
         "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, category, "
-        "description; writing, readable and source as in a knob; no_knob: why it is none. Those that a DBMS does not have are left out. Without it "
-        "the settings are those that "
-        "`readback` lists, and their values in force are the defaults.",
+        "description; writing, readable and source as in a knob; no_knob: why it is none. Those that a DBMS does not "
+        "have are left out. Without it the settings are those that `readback` lists, and their values in force are the "
+        "defaults.",
     )
     trials: list[Trial] = Field(
         default_factory=list, description="Where the list says too little: what is tried with every setting, in turn."
@@ -91,7 +91,8 @@ class Introspection(SpecModel):
     )
     source: str = Field(
         pattern=r"^https?://",
-        description="The page of the documentation that describes the knobs; {knob} in it is the name of each, {KNOB} in capitals.",
+        description="The page of the documentation that describes the knobs; {knob} in it is the name of each, {KNOB} "
+        "in capitals.",
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
