@@ -4,8 +4,10 @@
 #   setup/fleet.sh sid         MySQL 9, PostgreSQL 18 (from Debian unstable: whatever versions it has today)
 #   setup/fleet.sh cassandra   Cassandra 5 (from Maven Central)
 #   setup/fleet.sh wiredtiger  WiredTiger 11.3.1 with wtperf (from its source on PyPI; compiles for some minutes)
+#   setup/fleet.sh ferretdb    FerretDB 1.24.0, which speaks MongoDB's protocol and stores in SQLite; no MongoDB (a Go module)
 #   setup/fleet.sh tpcds       rows and queries of TPC-DS: DuckDB 1.5.5 with its extension (from PyPI), in a .venv of its own
-# Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger.
+# Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger,
+# and Go 1.22 or newer for FerretDB.
 # Packages of Debian are signed; jars and what comes from PyPI is compared with setup/checksums.
 # Nothing outside that directory is changed. It cannot be moved afterwards: its path is part of the programs.
 set -eu
@@ -88,6 +90,14 @@ wiredtiger() {
     chmod -R a+rX "$fleet/wiredtiger"
 }
 
+# The Go checksum database vouches for the module and all that it needs.
+ferretdb() {
+    need go golang-go
+    GOFLAGS=-mod=mod GOBIN=$fleet/ferretdb/bin nice -n 19 go install -tags ferretdb_sqlite \
+        github.com/FerretDB/FerretDB/cmd/ferretdb@v1.24.0
+    chmod -R a+rX "$fleet/ferretdb"
+}
+
 # Beside the .venv, whose DuckDB is a newer one: an extension belongs to one version.
 tpcds() {
     "$here/.venv/bin/python" -m venv "$fleet/tpcds"
@@ -105,11 +115,11 @@ unknown=""
 for wanted in "$@"; do
     case $wanted in
         -h | --help) usage; exit 0 ;;
-        trixie | sid | cassandra | wiredtiger | tpcds) ;;
+        trixie | sid | cassandra | wiredtiger | ferretdb | tpcds) ;;
         *) unknown="$unknown $wanted" ;;
     esac
 done
-[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger or tpcds" >&2; exit 2; }
+[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger, ferretdb or tpcds" >&2; exit 2; }
 mkdir -p "$fleet"
 for wanted in "$@"; do
     case $wanted in
@@ -117,6 +127,7 @@ for wanted in "$@"; do
         sid) suite sid mysql-server-core mysql-client-core postgresql-18 ;;
         cassandra) cassandra ;;
         wiredtiger) (wiredtiger) ;;
+        ferretdb) ferretdb ;;
         tpcds) tpcds ;;
     esac
 done
