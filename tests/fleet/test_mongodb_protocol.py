@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from short_runs import assert_whole, run_once
 
+from knobscope.commands.introspect import ask_catalogue
 from knobscope.specs import Dbms, Program, find_program, read_spec
 from knobscope.specs.models.lifecycle import Lifecycle
 
@@ -47,3 +48,7 @@ def test_the_load_of_the_mongodb_spec_runs_whole(
     configuration = {"write_concern_journal": journal}
     record = run_once(spoken, configuration, open_directory, workload, threads=1, records=100)
     assert_whole(record, configuration, spoken)
+
+
+def test_parameters_are_read_back_with_the_query_of_the_spec(spoken: Dbms) -> None:
+    assert ask_catalogue(spoken).rows["quiet"] == {"default": "false"}
