@@ -76,6 +76,7 @@ def read(database: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
+@pytest.mark.long
 def test_the_fastest_safe_configuration_is_measured_again_and_has_its_power_cut(small_study: Path) -> None:
     before = run_ids(small_study)
     text = studies.SMALL.replace("remeasure: {findings: 0}", "remeasure: {findings: 1, repeats: 3, cuts: 1}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Freezable, Gated, Job, Loop, open_loop
+from loop_devices import Fio, Freezable, Gated, Job, Loop, Syncs, open_loop
 
 _SYS_ADMIN = 1 << 21
 
@@ -35,6 +35,18 @@ def mounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
     """An ext4 file system with a journal on a loop device of its own."""
     with open_loop(tmp_path_factory.mktemp("mounted") / "image", 256, "ext4") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def _idle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+    with open_loop(tmp_path_factory.mktemp("idle") / "image", 16, "ext4") as opened:
+        yield opened
+
+
+@pytest.fixture
+def syncs(_idle: Loop) -> Syncs:
+    """Whether others synchronise our file systems while the test runs."""
+    return Syncs(_idle)
 
 
 @pytest.fixture(scope="module")

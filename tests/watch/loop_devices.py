@@ -62,6 +62,22 @@ def open_loop(image: Path, size_mib: int, filesystem: Literal["ext4", "xfs"] | N
         yield Loop(node, find_block_device(Path(node)), mount)
 
 
+class Syncs:
+    """Notices that others on the machine call sync(2), which writes back and flushes every file system, ours included.
+
+    The kernel flushes the device of an ext4 file system at each call, even where nothing is to be written.
+    """
+
+    def __init__(self, idle: Loop) -> None:
+        self._idle = idle
+        self._seen = idle.read_stat()
+
+    def came(self) -> bool:
+        """Whether somebody has called it since this was asked last."""
+        before, self._seen = self._seen, self._idle.read_stat()
+        return self._seen != before
+
+
 @dataclass(frozen=True)
 class Freezable:
     """A loop device whose writes hang while the file system below it is frozen."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_devices import Loop, open_loop
+from loop_devices import Loop, Syncs, open_loop
 
 pytestmark = pytest.mark.real
 
@@ -107,7 +107,7 @@ pg_ctl -s -w -D "$1" -m immediate stop
 
 
 @pytest.mark.parametrize("disk", ["ext4"], indirect=True)
-def test_postgresql(disk: Loop, tmp_path: Path) -> None:
+def test_postgresql(disk: Loop, tmp_path: Path, syncs: Syncs) -> None:
     """Every commit writes the pages of the WAL from that on where the one before ended; new segments begin as zeros."""
     need("initdb", "pg_ctl", "psql")
     data = disk.mount / "data"  # type: ignore[operator]
@@ -132,7 +132,8 @@ def test_postgresql(disk: Loop, tmp_path: Path) -> None:
     assert ends[-1] - ends[0] == pytest.approx(generated - before, rel=0.01)  # headers of pages are no WAL
     temporary = int(re.search(r"^temporary\|(\d+)$", printed, re.MULTILINE)[1])  # type: ignore[index]
     assert temporary > 4 << 20
-    assert sum_bytes(rows, r"(data/base/pgsql_tmp/)?pgsql_tmp.*") == temporary
+    written_temporary = sum_bytes(rows, r"(data/base/pgsql_tmp/)?pgsql_tmp.*")
+    assert written_temporary >= temporary if syncs.came() else written_temporary == temporary
     assert count_appends(rows, "data/pg_wal/.*")[0] >= 0.95
 
 

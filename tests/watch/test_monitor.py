@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Loop, open_loop, row_of, run, watch_jobs
+from loop_devices import Fio, Loop, Syncs, open_loop, row_of, run, watch_jobs
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Watch, open_watch
@@ -119,7 +119,7 @@ def test_children_are_followed(watch: Watch, loop: Loop, direct: Fio) -> None:
     ids=["committed", "written-back"],
 )
 def test_buffered_writes_are_attributed_completely(
-    mounted: Loop, fio: Fio, options: dict[str, int], main_part: str
+    mounted: Loop, fio: Fio, syncs: Syncs, options: dict[str, int], main_part: str
 ) -> None:
     assert mounted.mount is not None
     job = fio(mounted.mount / f"file-{main_part}", rw="randwrite", bs="4k", size="16m", **options)
@@ -131,10 +131,14 @@ def test_buffered_writes_are_attributed_completely(
     for row in profile["io_profile"]:
         assert sum(row[f"{part}_requests"] for part in PARTS) == row["requests"] == row["device_requests"]
         assert sum(row[f"{part}_bytes"] for part in PARTS) == row["bytes"]
-    assert write["bytes"] == (after[6] - before[6]) * 512
-    assert write["requests"] + flush["preflush"] == after[4] - before[4]
+    requests, of_kernel = write["requests"] + flush["preflush"], after[4] - before[4]
     assert write["own_bytes"] + write["inode_bytes"] >= 16 << 20
-    assert write[f"{main_part}_bytes"] > 0.9 * (16 << 20)
+    if syncs.came():
+        assert requests <= of_kernel
+        assert write[f"{main_part}_bytes"] > 0
+    else:
+        assert (requests, write["bytes"]) == (of_kernel, (after[6] - before[6]) * 512)
+        assert write[f"{main_part}_bytes"] > 0.9 * (16 << 20)
     assert write["journal_requests"] > 0
     assert write["foreign_requests"] == 0
     assert profile["unattributed_share"] == 0
@@ -152,7 +156,7 @@ def test_a_shared_device_says_what_it_cannot_attribute(mounted: Loop, fio: Fio) 
     assert 0 < profile["unattributed_share"] < 1
 
 
-def test_a_flush_has_no_owner_and_is_not_missed(mounted: Loop, fio: Fio) -> None:
+def test_a_flush_has_no_owner_and_is_not_missed(mounted: Loop, fio: Fio, syncs: Syncs) -> None:
     """A write over what is there needs no journal; half of the requests are flushes, and all data have an owner."""
     assert mounted.mount is not None
     (mounted.mount / "log").write_bytes(bytes(1 << 20))
@@ -164,7 +168,7 @@ def test_a_flush_has_no_owner_and_is_not_missed(mounted: Loop, fio: Fio) -> None
     assert flush["flush_requests"] >= 127  # fio leaves the last one out
     assert write["own_requests"] == 128
     assert profile["unattributed_share"] == pytest.approx(write["journal_requests"] / write["device_requests"])
-    assert profile["unattributed_share"] < 0.05
+    assert profile["unattributed_share"] < 0.05 or syncs.came()
 
 
 def test_a_partition_counts_its_own_range(tmp_path: Path, direct: Fio) -> None:

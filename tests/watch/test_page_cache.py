@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Loop, open_loop, row_of, run, watch_jobs
+from loop_devices import Fio, Loop, Syncs, open_loop, row_of, run, watch_jobs
 
 from knobscope.watch import Watch, open_watch
 
@@ -40,7 +40,7 @@ def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.mark.parametrize("pattern", ["read", "write", "randread", "randwrite", "rw", "randrw"])
 @pytest.mark.parametrize("engine", ["mmap", "psync"])
-def test_bytes_are_those_of_fio(watched: Watched, fio: Fio, engine: str, pattern: str) -> None:
+def test_bytes_are_those_of_fio(watched: Watched, fio: Fio, syncs: Syncs, engine: str, pattern: str) -> None:
     job = fio(watched.file, ioengine=engine, rw=pattern, bs="8k")
     before = watched.loop.read_stat()
     profile = watch_jobs(watched.watch, job, after=lambda: run("sync", "--file-system", watched.loop.mount))
@@ -49,13 +49,16 @@ def test_bytes_are_those_of_fio(watched: Watched, fio: Fio, engine: str, pattern
     is_read_whole = engine == "mmap" or pattern in ("read", "rw")
     assert read["bytes"] == (SIZE if is_read_whole else job.read("read")["io_bytes"])
     assert read["own_requests"] == read["requests"]
-    assert write["own_bytes"] + write["inode_bytes"] == job.read("write")["io_bytes"]
     assert write["foreign_requests"] == 0  # what is left is the file system's journal
     assert (read["requests"], read["bytes"]) == (after[0] - before[0], (after[2] - before[2]) * 512)
-    assert (write["requests"] + flush["preflush"], write["bytes"]) == (
-        after[4] - before[4],
-        (after[6] - before[6]) * 512,
-    )
+    own, asked = write["own_bytes"] + write["inode_bytes"], job.read("write")["io_bytes"]
+    requests, of_kernel = write["requests"] + flush["preflush"], after[4] - before[4]
+    if syncs.came():  # a page that changes after it was written is written again
+        assert own >= asked
+        assert requests <= of_kernel
+    else:
+        assert own == asked
+        assert (requests, write["bytes"]) == (of_kernel, (after[6] - before[6]) * 512)
     assert profile["lost_events"] == profile["unattributed_share"] == 0
 
 

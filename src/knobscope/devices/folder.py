@@ -25,6 +25,8 @@ __all__ = ["DeviceFolder", "awaiting_end", "claim_folder"]
 
 #: How long a file system that nobody needs any more may stay busy: killed servers take a moment to end.
 _PATIENCE_S = 10.0
+#: Programs that look at all file systems of a machine, as `df` does, use each of them for a moment.
+_GLANCE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -158,22 +160,23 @@ class DeviceFolder:
         return True
 
     def _unmount_filesystem(self, force: bool) -> None:
-        deadline = time.monotonic() + (_PATIENCE_S if force else 0)
+        deadline = time.monotonic() + (_PATIENCE_S if force else _GLANCE_S)
         while True:
             try:
                 self._unmount(lazy=False)
             except UserError as error:
                 if "busy" not in str(error):
                     raise
-                if not force:
+                if time.monotonic() < deadline:
+                    time.sleep(0.1)
+                elif force:
+                    self._unmount(lazy=True)
+                    return
+                else:
                     raise UserError(
                         f"device {self.device} is in use; `fuser -vm {self.mount}` shows by whom; end that, "
                         "then try again"
                     ) from error
-                if time.monotonic() > deadline:
-                    self._unmount(lazy=True)
-                    return
-                time.sleep(0.1)
             else:
                 return
 

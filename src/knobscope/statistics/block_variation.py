@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["MixedFit", "fit_mixed", "name_cells"]
 
 #: How many times the variance of a run within its block the shared one may be, evenly in the logarithm. Beforehand no
-#: share at all is as likely as all others together.
-_RATIOS = np.append(0.0, 0.15 * 1.75 ** np.arange(10))
+#: share at all is as likely as all others together. With twenty steps instead of six the width of an interval changes
+#: by 1.4 % (standard deviation), in 2.4 times the time.
+_RATIOS = np.append(0.0, 0.15 * 2.74 ** np.arange(6))
 _SHARES = _RATIOS / (1 + _RATIOS)
-_PRIOR = np.append(1.0, np.full(10, 0.1))
+_PRIOR = np.append(1.0, np.full(6, 1 / 6))
 _LEAST_WEIGHT = 5e-3
 #: Eigenvalues of nuisance columns that are smaller than this, relative to the largest, are none.
 _ROUNDING = 1e-12

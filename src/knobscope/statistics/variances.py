@@ -101,9 +101,9 @@ def average_variances(weight: Floats, variances: Floats, degrees: Floats) -> tup
 
 def _describe_logs(degrees: Floats) -> tuple[Floats, Floats]:
     """Return mean and variance of the logarithm of scaled inverse chi squared variables around 1."""
-    from scipy.special import digamma, polygamma
+    from scipy.special import digamma, zeta
 
-    return np.log(degrees / 2) - digamma(degrees / 2), polygamma(1, degrees / 2)
+    return np.log(degrees / 2) - digamma(degrees / 2), zeta(2, degrees / 2)
 
 
 def _match(mean: Floats, mean_square: Floats) -> tuple[Floats, Floats]:
@@ -132,7 +132,8 @@ def _likelihoods(squares: Floats, degrees: Floats, worth: Floats, step: float) -
 
     worth = worth[:, None, None]
     logs = np.log(squares / degrees)
-    common = np.arange(np.quantile(logs, 0.25) - 2, np.quantile(logs, 0.75) + 2, step)
+    low, high = np.quantile(logs, (0.25, 0.75))
+    common = np.arange(low - 2, high + 2, step)
     ratio = np.log(degrees / worth) + logs - common[:, None]
     constant = gammaln((degrees + worth) / 2) - gammaln(degrees / 2) - gammaln(worth / 2)
     log_likelihood = (constant + degrees / 2 * ratio - (degrees + worth) / 2 * np.log1p(np.exp(ratio))).sum(axis=-1)
@@ -140,11 +141,14 @@ def _likelihoods(squares: Floats, degrees: Floats, worth: Floats, step: float) -
 
 
 def _inverse_trigamma(value: Floats) -> Floats:
-    """Solve trigamma(x) = value by Newton's method (Smyth 2004, appendix)."""
-    from scipy.special import polygamma
+    """Solve trigamma(x) = value by Newton's method (Smyth 2004, appendix).
+
+    trigamma(x) is zeta(2, x), and its derivative -2 zeta(3, x).
+    """
+    from scipy.special import zeta
 
     x = 0.5 + 1 / value
     for _ in range(_NEWTON_STEPS):
-        trigamma = polygamma(1, x)
-        x += trigamma * (1 - trigamma / value) / polygamma(2, x)
+        trigamma = zeta(2, x)
+        x += trigamma * (trigamma / value - 1) / (2 * zeta(3, x))
     return np.asarray(x)

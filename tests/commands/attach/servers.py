@@ -251,15 +251,44 @@ def start_attach(*arguments: str) -> Iterator[Attached]:
         process.communicate()
 
 
-def diagnose(server: Started, device: Loop, tmp_path: Path, *options: str) -> tuple[dict[str, Any], str, list[int]]:
+def diagnose(server: Started, device: Loop, tmp_path: Path, *options: str) -> tuple[dict[str, Any], str, "Added"]:
     """Watch a fixed load; return what attach says as data and as text, and what the device counted meanwhile."""
     out = tmp_path / "attached.json"
     os.sync()  # nobody knows who dirtied pages before
-    with start_attach("--pid", str(server.pid), "--json", str(out), *options) as attached:
+    with count_added(device) as added, start_attach("--pid", str(server.pid), "--json", str(out), *options) as attached:
         attached.wait_watching()
-        before = device.read_stat()
-        server.load()
-        os.sync()
-        added = [now - then for then, now in zip(before, device.read_stat(), strict=True)]
+        with added.watched():
+            server.load()
+            os.sync()
         text = attached.finish()
     return json.loads(out.read_text()), text, added
+
+
+class Added:
+    """What a device counted, by columns of its own sums: while it was certainly watched, and around all of that.
+
+    A `sync` of any process on the machine flushes this device, too, so what comes in between is not the load's alone.
+    """
+
+    def __init__(self, device: Loop) -> None:
+        self._device = device
+        self.least: list[int] = []
+        self.most: list[int] = []
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count what comes while attach watches."""
+        before = self._device.read_stat()
+        yield
+        self.least = self._since(before)
+
+    def _since(self, before: list[int]) -> list[int]:
+        return [now - then for then, now in zip(before, self._device.read_stat(), strict=True)]
+
+
+@contextlib.contextmanager
+def count_added(device: Loop) -> Iterator[Added]:
+    """Count what comes until attach has ended."""
+    added, before = Added(device), device.read_stat()
+    yield added
+    added.most = added._since(before)

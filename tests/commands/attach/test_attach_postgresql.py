@@ -71,7 +71,7 @@ def test_port_finds_the_same_server(postgresql: Started, tmp_path: Path) -> None
 def test_without_bpf_the_sums_of_the_kernel_answer(postgresql: Started, device: Loop, tmp_path: Path) -> None:
     found, text, added = diagnose(postgresql, device, tmp_path, "--monitor", "procfs")
     rows = {row["op"]: row for row in found["io_profile"]}
-    assert added[15] <= rows["flush"]["device_requests"] <= added[15] + 60
+    assert added.least[15] <= rows["flush"]["device_requests"] <= added.most[15]
     assert "Without BPF" in text
     assert "/proc/diskstats" in text
 
@@ -80,7 +80,7 @@ def test_light_mode_finds_the_same_fault(postgresql: Started, device: Loop, tmp_
     found, text, added = diagnose(postgresql, device, tmp_path, "--light")
     rows = {row["op"]: row for row in found["io_profile"]}
     assert found["monitor"] == "light"
-    assert added[15] <= rows["flush"]["requests"] <= added[15] + 60
+    assert added.least[15] <= rows["flush"]["requests"] <= added.most[15]
     assert "Light mode" in text
     assert "owners, files" in text
     assert found["budget"], "waits are watched, too"

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from loop_devices import Loop
-from servers import Started, diagnose, open_cgroup, start_attach, start_server
+from servers import Added, Started, diagnose, open_cgroup, start_attach, start_server
 
 pytestmark = pytest.mark.real
 
 _READS, _WRITES, _FLUSHES = 0, 4, 15  # columns of the device's own sums
-_UNSEEN = 60  # requests that a server that does nothing may add before and after the load
-
 
 _PLACES = [(kind, place) for place in ("own cgroup", "shared cgroup") for kind in ("postgresql", "mariadb", "redis")]
 _QUICK = {("postgresql", "own cgroup"), ("redis", "shared cgroup")}
@@ -55,7 +53,7 @@ def test_counts_are_those_of_the_device_and_the_server_is_untouched(
     is_own = "attach-test" in next(iter(untouched[2]))
     assert (found["server"]["cgroup"] or "").endswith("/inner") == is_own
     rows = {row["op"]: row for row in found["io_profile"]}
-    assert added[_FLUSHES] <= rows["flush"]["device_requests"] <= added[_FLUSHES] + _UNSEEN
+    assert added.least[_FLUSHES] <= rows["flush"]["device_requests"] <= added.most[_FLUSHES]
     assert_writes(rows["write"]["device_requests"], added)
     written = rows["write"]
     journal = written["journal_requests"]
@@ -76,9 +74,9 @@ def test_a_moved_server_goes_back(server: Started, device: Loop, tmp_path: Path)
     assert_writes(writes["device_requests"], added)
 
 
-def assert_writes(counted: int, added: list[int]) -> None:
+def assert_writes(counted: int, added: Added) -> None:
     """The kernel counts a flush without data as a write, too."""
-    assert added[_WRITES] - added[_FLUSHES] <= counted <= added[_WRITES] + _UNSEEN
+    assert added.least[_WRITES] - added.least[_FLUSHES] <= counted <= added.most[_WRITES]
 
 
 def test_flushes_are_not_the_fault_of_an_idle_server(server: Started, tmp_path: Path) -> None:
@@ -86,7 +84,9 @@ def test_flushes_are_not_the_fault_of_an_idle_server(server: Started, tmp_path: 
     with start_attach("--pid", str(server.pid), "--for", "2s", "--html", str(page)) as attached:
         attached.wait_watching()
         out, _ = attached.process.communicate(timeout=120)
-    assert out.startswith("The server is idle")
+    assert out.startswith(("The server is idle", "Not the device")), "its timers may wait for a busy processor"
     assert "To try" not in out
     text = page.read_text()
-    assert text.index("The server is idle") < text.index("Requests at the device"), "the conclusion comes first"
+    assert text.index(out.splitlines()[0].split(":")[0]) < text.index("Requests at the device"), (
+        "the conclusion comes first"
+    )

@@ -40,9 +40,8 @@ def test_data_that_found_no_space_in_a_run_is_a_disturbance(
     begin = CommandRun.wait_measuring
 
     def wait_measuring(self: CommandRun, timeout: float) -> int:
-        at = begin(self, timeout)
         fill(small_data, 0)
-        return at
+        return begin(self, timeout)
 
     monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
     if name == "postgresql":

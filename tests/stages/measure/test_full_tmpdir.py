@@ -32,9 +32,10 @@ def small_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
 
 def fill(folder: Path, left: int) -> None:
     space = os.statvfs(folder)
-    with (folder / "full").open("wb") as file, suppress(OSError):  # a file system keeps some blocks for itself
-        for _ in range(max(0, space.f_bavail * space.f_frsize - left) // 4096):
-            file.write(bytes(4096))
+    amount = max(0, space.f_bavail * space.f_frsize - left)
+    with (folder / "full").open("wb", buffering=0) as file, suppress(OSError):  # a file system keeps some for itself
+        for size in (*[1 << 20] * (amount >> 20), *[4096] * ((amount & 0xFFFFF) >> 12)):
+            file.write(bytes(size))
 
 
 def test_a_log_that_found_no_space_is_a_disturbance(
@@ -43,9 +44,8 @@ def test_a_log_that_found_no_space_is_a_disturbance(
     begin = CommandRun.wait_measuring
 
     def wait_measuring(self: CommandRun, timeout: float) -> int:
-        at = begin(self, timeout)
         fill(small_tmpdir, 16384)
-        return at
+        return begin(self, timeout)
 
     monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
     run = measure(postgresql, "pgbench-tpcb", open_directory, {"synchronous_commit": "off"})["run"]
