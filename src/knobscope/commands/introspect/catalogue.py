@@ -94,8 +94,8 @@ def _read_knob(introspection: Introspection, name: str, row: Mapping[str, Any]) 
         shape = _boolean(columns) if kind == "boolean" else _enum(columns)
     unit = {"unit": str(columns["unit"])} if columns.get("unit") else {}
     texts = {key: " ".join(str(columns.get(key, "")).split()) for key in ("category", "description")}
-    given = {key: columns[key] for key in ("writing", "readable") if key in columns}
-    knob = {
+    given: dict[str, Any] = {key: columns[key] for key in ("writing", "readable") if key in columns}
+    knob: dict[str, Any] = {
         "type": kind,
         **shape,
         **unit,
