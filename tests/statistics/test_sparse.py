@@ -135,6 +135,7 @@ def test_no_knob_is_above_noise_where_there_is_nothing_but_noise() -> None:
     assert [one["knob"] for one in importance if one["above_noise"]] == []
 
 
+@pytest.mark.long
 def test_what_mattered_elsewhere_is_found_with_fewer_runs_and_what_did_so_in_vain_stays_out() -> None:
     found, found_cold, wrong = 0, 0, 0
     for seed in range(12):

@@ -1,14 +1,10 @@
 """A device of their own for servers under watch."""
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "watch"))
-
 from emulated import require_loops
 from loop_devices import Loop, open_loop
 

@@ -74,6 +74,7 @@ def test_every_property_says_how_sure_it_is_and_why(found: dict[str, Any]) -> No
     assert "hardware_queues 1" in rows["saturating_depth"]["kernel"]
 
 
+@pytest.mark.long
 def test_a_busy_machine_lowers_confidence_and_is_named(loop: OpenDevice) -> None:
     """Whatever rounds say: while others keep all processors busy, nothing that was measured is sure."""
     program = [sys.executable, "-c", "while True: pass"]

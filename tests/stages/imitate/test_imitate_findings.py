@@ -146,6 +146,7 @@ def test_forced_writes_and_streams_are_part_of_the_pattern(database: duckdb.Duck
     assert pattern.write_random == pytest.approx(0.2)
 
 
+@pytest.mark.long
 @pytest.mark.real
 @pytest.mark.parametrize("modelled", [{"unit": "64KiB", "fill": "5ms", "flush": "0us"}], indirect=True)
 def test_sizes_are_confirmed_on_a_device_with_a_unit(database: duckdb.DuckDBPyConnection, modelled: OpenDevice) -> None:

@@ -69,6 +69,7 @@ def test_a_stopped_server_is_a_pause_of_the_run(postgresql: Dbms, open_directory
     assert 0 in [row["ops"] for row in record["intervals"]]
 
 
+@pytest.mark.long
 def test_a_stopped_client_makes_the_run_invalid(open_directory: Path) -> None:
     with stopped_in_window("client", 4):
         run = measure_ycsb(read("redis"), open_directory)

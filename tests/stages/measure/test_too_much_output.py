@@ -27,6 +27,7 @@ def test_pgbench_prints_more_than_the_limit(
     assert run["reason"].startswith("pgbench printed more than 0 MiB, the limit of what is kept of its output")
 
 
+@pytest.mark.long
 def test_pgbench_logs_more_than_the_limit(
     postgresql: Dbms, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
