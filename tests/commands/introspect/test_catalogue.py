@@ -48,6 +48,11 @@ def test_reasons_of_the_spec_are_those_of_the_catalogue() -> None:
     }
 
 
+def test_a_setting_with_a_name_of_the_workload_is_no_knob() -> None:
+    reason = "`requires` uses its name for the workload"
+    assert read_catalogue(ASKED, {"threads": INTEGER}).left_out == {"threads": reason}
+
+
 def test_each_knob_can_have_its_own_page_and_way_of_writing() -> None:
     asked = ASKED.model_copy(update={"source": "https://example.org/settings#{knob}"})
     row = {**INTEGER, "writing": {"argv": ["-C", "log=(size={value})"]}, "readable": False}

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from knobscope.errors import UserError
 from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value
+from knobscope.specs.models.expression import WORKLOAD_NAMES
 from knobscope.specs.reading.source import LARGEST_REAL
 
 __all__ = ["Catalogue", "read_catalogue"]
@@ -63,6 +64,8 @@ def read_catalogue(
         try:
             if (reason := introspection.why_left_out(name)) is not None:
                 raise _NotDescribed(reason)
+            if name in WORKLOAD_NAMES:
+                raise _NotDescribed("`requires` uses its name for the workload")
             knobs[name] = _read_knob(introspection, name, rows[name])
         except _NotDescribed as error:
             left_out[name] = DESCRIBED if name in described else str(error)
