@@ -3,8 +3,9 @@
 Run `python benchmarks/truth/rank_intervals.py [--systems 40]`. Three kinds of systems that the code never saw: curves
 whose strengths fall off geometrically, curves with interactions, and few strong knobs among idle ones. The true
 importance of a knob is the share of the variance that it takes part in (Sobol's total index), from 40,000
-configurations without noise. Idle knobs share their ranks: an interval holds the truth when it meets those. Each system
-is measured twice with other configurations and other noise (A/A), so nothing may drift.
+configurations without noise. Idle knobs share their ranks: an interval holds the truth when it meets those. `own rank`
+is the coverage of the other knobs. Each system is measured twice with other configurations and other noise (A/A), so
+nothing may drift.
 """
 
 import argparse
@@ -89,11 +90,12 @@ def judge_system(seed: int, item: tuple[str, str, int]) -> dict[str, Any] | None
         pair = [rank_once(system, ranker, rng) for _ in range(2)]
     if pair[0] is None or pair[1] is None:
         return None
-    is_covered = []
+    is_covered, has_own_rank = [], []
     for knob in pair[0].knobs:
         own = true[int(knob.knob[1:])]
         best, worst = 1 + int((true > own).sum()), int((true >= own).sum())
         is_covered.append(knob.rank_low <= worst and knob.rank_high >= best)
+        has_own_rank.append(best == worst)
     fits = {
         ("", letter, ""): {"trustworthy": ranking.trustworthy, "importance": ranking.to_json()["knobs"]}
         for letter, ranking in zip("AB", pair, strict=True)
@@ -104,8 +106,10 @@ def judge_system(seed: int, item: tuple[str, str, int]) -> dict[str, Any] | None
         "kind": kind,
         "ranker": ranker,
         "trustworthy": pair[0].trustworthy,
-        "held": float(np.mean(is_covered)),
+        "held": sum(is_covered),
         "knobs": len(is_covered),
+        "own_held": sum(np.logical_and(is_covered, has_own_rank)),
+        "own": sum(has_own_rank),
         "width": float(np.mean(widths)) / len(is_covered),
         "compared": overlap["trustworthy"],
         "drifts": overlap["drifting"] > 0,
@@ -123,14 +127,19 @@ def main() -> None:
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         outcomes = pool.map(partial(judge_system, args.seed), items, chunksize=3)
         table = pd.DataFrame([row for row in outcomes if row is not None])
-    table["held"] *= table.knobs
     for keys in (["trustworthy"], ["kind", "trustworthy"], ["ranker", "trustworthy"]):
         sums = table.groupby(keys).agg(
-            rankings=("held", "size"), held=("held", "sum"), knobs=("knobs", "sum"), width=("width", "mean")
+            rankings=("held", "size"),
+            held=("held", "sum"),
+            knobs=("knobs", "sum"),
+            own_held=("own_held", "sum"),
+            own=("own", "sum"),
+            width=("width", "mean"),
         )
         sums["coverage [%]"] = (100 * sums.held / sums.knobs).round(1)
+        sums["own rank [%]"] = (100 * sums.own_held / sums.own).round(1)
         sums["width [% of ranks]"] = (100 * sums.width).round(0)
-        print(sums[["rankings", "coverage [%]", "width [% of ranks]"]].to_string(), "\n")
+        print(sums[["rankings", "coverage [%]", "own rank [%]", "width [% of ranks]"]].to_string(), "\n")
     compared = table[table.compared]
     print(f"A/A: {int(compared.drifts.sum())} of {len(compared)} comparisons drift")
     print(OLD, GOAL, sep="\n")

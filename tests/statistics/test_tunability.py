@@ -73,3 +73,18 @@ def test_what_the_settings_do_not_have_is_not_predicted() -> None:
 def test_few_runs_tell_nothing() -> None:
     assert select(15).tunability is None
     assert select(120, tunable={}).tunability is None
+
+
+def test_the_interval_allows_for_an_interaction_that_the_model_lacks() -> None:
+    """With `other` at its default `good` gains nothing, though it gains 0.2 on average."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({knob: rng.choice(levels, 240) for knob, levels in LEVELS.items()})
+    response = table["bad"].map({0: -2.0, 1: 0.0, 2: 1.0}) + 0.3 * (table["good"] == 2) * (table["other"] != 0)
+    table["y"] = 1000 * np.exp(response + rng.normal(0, 0.05, len(table)))
+    tunable = {"good": [1, 2, 3], "bad": [0, 2], "idle": [1]}
+    selection = select_knobs(table, list(LEVELS), "y", model="anova", default=DEFAULT, tunable=tunable)
+    assert [term["term"] for term in selection.terms if ":" in term["term"]] == []
+    found = gains(selection)
+    assert found["good"].gain_low < 0 < found["good"].gain
+    assert found["bad"].gain_low < 1 < found["bad"].gain_high
+    assert found["bad"].gain_high - found["bad"].gain_low < 0.2  # it interacts with nothing

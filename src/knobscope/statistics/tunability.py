@@ -5,12 +5,14 @@ default is the best of them. Tunability (Probst, Boulesteix and Bischl, Journal 
 section 3) is what the best value of a knob gains over its default in a model, all other knobs at their defaults.
 
 The best of several predictions is partly luck. So the configurations are split into halves: a model of one half chooses
-the value, and a model of the other half says what it gains. Means of random halves spread as much as the mean of all,
-so the quantiles over many halves are an interval. Halves also show how far two rankings agree.
+the value, and a model of the other half says what it gains. Means of random halves spread as much as the mean of all.
+The interval is one of what the best value gains, whichever that is: it begins below the gain of what halves choose,
+which is not better, and ends where that of no value does later. Halves also show how far two rankings agree, and how
+far predictions are off by more than noise and the luck of a half: the model is wrong by so much (`_Errors`).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +31,15 @@ __all__ = ["Tunability", "TunableKnob", "measure_tunability"]
 SPLITS = 10
 #: With fewer configurations a half has too few to mean anything.
 MIN_ROWS = 20
+#: Student's t of an interval of 95 %: as many degrees of freedom as there are halves, less one.
+_QUANTILE = 2.093
+#: Interactions that a model lacks are looked for with so many knobs, among groups of their levels.
+_MOST_PARTNERS, _MOST_GROUPS = 6, 4
 
 
 @dataclass(frozen=True)
 class TunableKnob:
-    """What the best value of a knob gains over the default, as a difference of the response, with a 90 % interval."""
+    """What the best value of a knob gains over the default, as a difference of the response, with a 95 % interval."""
 
     knob: str
     value: Any  # the one that halves choose most often; the default where none is better
@@ -61,6 +67,62 @@ class _Half:
 
     importance: Mapping[str, float]
     gains: Mapping[str, Floats]
+    rows: Ints
+    predicted: Floats  # of all configurations
+
+
+@dataclass(frozen=True)
+class _Errors:
+    """What halves do not show: `of_run`, the variance of a run, and `of_model`, that of a gain if the model is wrong.
+
+    The latter is due to interactions of a knob with the `_MOST_PARTNERS` most important ones that the model lacks: its
+    gain is the average over their levels instead of that at their defaults.
+    """
+
+    of_run: float
+    of_model: Mapping[str, float]
+
+    @classmethod
+    def of(cls, runs: Runs, pairs: Sequence[tuple[_Half, _Half]], knobs: Iterable[str]) -> "_Errors":
+        """Return what the residuals of configurations show that halves have not seen."""
+        settings, halves = runs.settings, [half for pair in pairs for half in pair]
+        is_unseen = np.array([~np.isin(np.arange(len(runs.response)), half.rows) for half in halves])
+        predicted = np.array([half.predicted for half in halves])
+        residual = runs.response - np.average(predicted, axis=0, weights=is_unseen)
+        importance = {factor: sum(half.importance[factor] for half in halves) for factor in settings.factors}
+        partners = sorted(importance, key=lambda factor: -importance[factor])[:_MOST_PARTNERS]
+        coarse = {factor: _coarsen(settings.codes[:, settings.factors.index(factor)]) for factor in settings.factors}
+        missing = {
+            knob: sum(
+                _missing_interaction(residual, coarse[knob], coarse[other]) for other in partners if other != knob
+            )
+            for knob in knobs
+        }
+        return cls(float(np.mean(residual**2)), {knob: max(variance, 0.0) for knob, variance in missing.items()})
+
+
+def _coarsen(codes: Ints) -> Ints:
+    """Return up to four groups of neighbouring levels."""
+    ranks = np.unique(codes, return_inverse=True)[1]
+    return np.asarray(ranks * _MOST_GROUPS // max(int(ranks.max()) + 1, _MOST_GROUPS), np.int64)
+
+
+def _missing_interaction(residual: Floats, codes: Ints, other: Ints) -> float:
+    """Return the variance of a gain that an interaction leaves in residuals; below 0 by chance."""
+    cell = np.unique(codes * (int(other.max()) + 1) + other, return_inverse=True)[1]
+
+    def means(code: Ints) -> Floats:
+        return np.asarray((np.bincount(code, residual) / np.maximum(np.bincount(code), 1))[code])
+
+    own = residual - means(codes) - means(other) + residual.mean()
+    of_cells = np.bincount(cell, own) / np.bincount(cell)
+    explained = float((np.bincount(cell) * of_cells**2).sum())
+    levels, cells = len(np.unique(codes)), len(of_cells)
+    degrees = cells - levels - len(np.unique(other)) + 1
+    if degrees <= 0 or len(residual) <= cells or levels < 2:
+        return 0.0
+    noise = (float((own**2).sum()) - explained) / (len(residual) - cells)
+    return 2 * (explained - degrees * noise) / len(residual) * levels / (levels - 1)
 
 
 def measure_tunability(
@@ -93,7 +155,10 @@ def measure_tunability(
             continue
     if len(pairs) < SPLITS / 2:
         return None
-    knobs = [_summarise(knob, [default[knob], *levels], pairs) for knob, levels in values.items()]
+    errors = _Errors.of(runs, pairs, values)
+    knobs = [
+        _summarise(runs.settings, knob, [default[knob], *levels], pairs, errors) for knob, levels in values.items()
+    ]
     by_importance = [[half.importance for half in pair] for pair in pairs]
     by_gain = [[{knob: float(gains.max()) for knob, gains in half.gains.items()} for half in pair] for pair in pairs]
     return Tunability(
@@ -127,20 +192,35 @@ def _judge_half(runs: Runs, model: Model, half: Ints, queries: Settings, values:
     return _Half(
         fitted.importance(settings),
         {knob: np.concatenate([[0.0], knob_gains]) for knob, knob_gains in zip(values, gains, strict=True)},
+        half,
+        fitted.predict(runs.settings),
     )
 
 
-def _summarise(knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]]) -> TunableKnob:
-    """Return the gain of what one half chooses, as the other half sees it, over all halves."""
+def _summarise(
+    settings: Settings, knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]], errors: _Errors
+) -> TunableKnob:
+    """Return the gain of what one half chooses, as the other half sees it, over all halves.
+
+    A term that a model dropped has no spread over halves; a value's gain is not better known than the difference of two
+    means of as many configurations.
+    """
     chosen, gains = [], []
     for first, second in pairs:
         for chooses, judges in ((first, second), (second, first)):
             best = int(chooses.gains[knob].argmax())
             chosen.append(best)
             gains.append(judges.gains[knob][best])
-    low, high = np.quantile(gains, [0.05, 0.95])
+    of_values = np.array([half.gains[knob] for pair in pairs for half in pair])
+    column = settings.codes[:, settings.factors.index(knob)]
+    counts = np.array([(column == settings.levels_of(knob).index(level)).sum() for level in levels])
+    least = errors.of_run * (1 / np.maximum(counts, 1) + 1 / max(counts[0], 1))
+    variances = np.maximum(of_values.var(axis=0, ddof=1), least) + errors.of_model[knob]
+    variances[0] = 0.0  # the default gains nothing
     ((usual, _),) = Counter(chosen).most_common(1)
-    return TunableKnob(knob, levels[usual], float(np.mean(gains)), float(low), float(high))
+    gain, spread = float(np.mean(gains)), max(float(np.var(gains, ddof=1)), float(variances[usual]))
+    highs = of_values.mean(axis=0) + _QUANTILE * np.sqrt(variances)
+    return TunableKnob(knob, levels[usual], gain, gain - _QUANTILE * spread**0.5, max(gain, float(highs.max())))
 
 
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:

@@ -107,7 +107,7 @@ class StudyData:
     @property
     def is_imported(self) -> bool:
         """Whether others measured the runs: what a table of theirs does not tell, the specs do not know either."""
-        return bool(self.value("SELECT count(*) > 0 AND bool_and(session = 'imported') FROM runs"))
+        return bool(self.value("SELECT count(*) > 0 AND bool_and(starts_with(session, 'imported')) FROM runs"))
 
     @property
     def missing_cases(self) -> list[Case]:

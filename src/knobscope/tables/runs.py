@@ -93,7 +93,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     ]
     started_at: Annotated[Time, "When it began (UTC)."]
     machine: Annotated[Text, "Kernel, processor and memory of the machine."]
-    session: Annotated[Text, "Begin of the session that measured it; a block that was resumed later has several."]
+    session: Annotated[
+        Text,
+        "Begin of the session that measured it; a block that was resumed later has several. Of an imported run its "
+        "column `session`, or else `imported`, with the first start or run of the session where a series has several.",
+    ]
     window_s: Annotated[Real, "Length of the measured window."]
     window_change: Annotated[
         Real | None, "Change of throughput from begin to end of the window, as a share of its median."

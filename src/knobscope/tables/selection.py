@@ -42,8 +42,8 @@ class TunabilityRow(CaseColumns, total=False):
     knob: Annotated[Text, "Knob."]
     value: Annotated[Text, "Its best value: JSON, words without quotes; the default where no other is better."]
     gain: Annotated[Real, "Natural-log ratio of throughput to the default configuration."]
-    gain_low: Annotated[Real, "Lower end of its 90 % interval."]
-    gain_high: Annotated[Real, "Upper end of its 90 % interval."]
+    gain_low: Annotated[Real, "Lower end of its 95 % interval."]
+    gain_high: Annotated[Real, "Upper end of its 95 % interval."]
 
 
 class ImportantPointRow(CaseColumns, total=False):

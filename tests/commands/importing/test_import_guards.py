@@ -196,7 +196,7 @@ def test_a_table_without_blocks_is_judged_and_says_so(importing: Callable[..., I
         rows = [{name: cell for name, cell in row.items() if name != "block"} for row in rows]
     study = importing(rows)
     assert "The imported table has no blocks" in study.answer
-    assert "assumption that it was measured in random order" in study.answer
+    assert "assumption that each was measured in random order" in study.answer
     effects = study.query(
         "SELECT value, exp(estimate), low > 0, high < 0, q_value <= 0.05, blocks FROM effects "
         "WHERE metric = 'throughput_ops' ORDER BY value::INTEGER"
@@ -214,6 +214,31 @@ def test_without_blocks_a_value_that_was_measured_once_has_no_interval(importing
     rows = [{**row, "block": ""} for row in rows if row not in seen[1:]]
     found = importing(rows).query("SELECT value, low IS NULL FROM effects WHERE metric = 'throughput_ops' ORDER BY ALL")
     assert found == [("16", True), ("64", False), ("8", False)]
+
+
+@pytest.mark.slow
+def test_a_value_of_a_day_without_the_default_configuration_has_no_effect(
+    importing: Callable[..., Imported], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A day that is 30 % faster must not become an effect: its runs have nothing to be compared with."""
+    rows = draw_table(np.random.default_rng(12))
+    rows = [row for row in rows if row["value"] not in (("", "8") if row["block"] == "day2" else ("16",))]
+    for row in rows:
+        is_second = row["block"] == "day2"
+        row["started_at"] = f"2026-11-2{2 if is_second else 1}"
+        row["throughput_ops"] = f"{float(row['throughput_ops']) * (1.3 if is_second else 1):.2f}"
+    study = importing([{name: cell for name, cell in row.items() if name != "block"} for row in rows])
+    assert "4 of 16 runs are of sessions without a run of the default configuration" in capsys.readouterr().err
+    assert study.query(
+        "SELECT value, low IS NULL FROM effects WHERE metric = 'throughput_ops' ORDER BY value::INTEGER"
+    ) == [("8", False), ("16", True), ("64", False)]
+    assert study.query("SELECT session, reason FROM blocks WHERE treatment = 'dropped'") == [
+        (
+            "imported, from 2026-11-22T00:00:00 on",
+            "no successful run of the default configuration in the same session to compare with",
+        )
+    ]
+    assert "as several where times or order show separate days" in study.answer
 
 
 def test_without_blocks_the_default_configuration_has_to_be_there_once(

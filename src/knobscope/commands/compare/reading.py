@@ -73,7 +73,7 @@ class StudyTables:
     @cached_property
     def is_imported(self) -> bool:
         """Whether others measured the runs, so that the specs of workload and device are made up."""
-        return all(run["session"] == "imported" for run in self.rows["runs"])
+        return all(str(run["session"]).startswith("imported") for run in self.rows["runs"])
 
     def of_case(self, table: str, case: Case) -> list[Row]:
         """Return the rows of a table that belong to a case."""

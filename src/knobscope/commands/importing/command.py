@@ -35,6 +35,7 @@ def _run(args: argparse.Namespace) -> int:
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
     table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal)
+    _note_runs_apart(table)
     known_dbms = _known_dbms(args.specs, table)
     knobs = imported_knobs(table, known_dbms, args.decimal)
     for dbms, of_dbms in knobs.items():
@@ -86,6 +87,19 @@ def _side_files(named: list[str]) -> dict[str, Path]:
             raise UserError(f"--table {table} is given twice")
         files[table] = Path(file)
     return files
+
+
+def _note_runs_apart(table: ImportedTable) -> None:
+    """Say how many runs have nothing to be compared with: no default run in their session."""
+    with_default = {(run.case, run.block, run.session) for run in table.runs if run.knob is None}
+    apart = [run for run in table.runs if (run.case, run.block, run.session) not in with_default]
+    if apart:
+        first, count = apart[0], f"{len(apart)} of {len(table.runs)} runs"
+        print(
+            f"{count} are of sessions without a run of the default configuration, so their values have no effect; "
+            f"the first is in line {first.line.number} (session: {first.session})",
+            file=sys.stderr,
+        )
 
 
 def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from knobscope.cells import Problems
 from knobscope.commands.importing.cells import Line, read_lines
 from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, REQUIRED, RUN_COLUMNS, side_columns
+from knobscope.commands.importing.sessions import name_sessions
 from knobscope.specs import Case
 from knobscope.specs.models.device import Tier
 from knobscope.specs.models.knob import Mechanism
@@ -41,6 +42,7 @@ class ImportedRun:
     repeat: int
     knob: str | None  # None: the default configuration
     value: str | None
+    session: str
     line: Line
 
 
@@ -128,21 +130,29 @@ def _name_problem(text: str) -> str | None:
 
 
 def _number_runs(lines: Sequence[Line]) -> list[ImportedRun]:
-    """Give every line its position in its block, its repeat and a name."""
-    positions: dict[tuple[Case, str], int] = defaultdict(int)
-    repeats: dict[tuple[Any, ...], int] = defaultdict(int)
-    runs = []
+    """Give every line its position in its block, its repeat, a name and a session."""
+    if all(line["started_at"] is not None for line in lines):
+        lines = sorted(lines, key=lambda line: str(line["started_at"]))
+    series: dict[tuple[Case, str], list[tuple[int, Line]]] = defaultdict(list)
     for line in lines:
-        case = Case(line["dbms"], line["device"], line["workload"])
-        block = (case, line["block"] or NO_BLOCK)
-        setting = (*block, line["knob"], line["value"])
-        position = positions[block] if line["position"] is None else line["position"]
-        repeat = repeats[setting] if line["repeat"] is None else line["repeat"]
-        positions[block] += 1
-        repeats[setting] += 1
-        name = line["run"] or f"{case}/{block[1]}/{position}"
-        runs.append(ImportedRun(name, case, block[1], position, repeat, line["knob"], line["value"], line))
-    return runs
+        block = series[Case(line["dbms"], line["device"], line["workload"]), line["block"] or NO_BLOCK]
+        block.append((len(block) if line["position"] is None else line["position"], line))
+    return [run for (case, block), placed in series.items() for run in _runs_of_block(case, block, placed)]
+
+
+def _runs_of_block(case: Case, block: str, placed: Sequence[tuple[int, Line]]) -> Iterator[ImportedRun]:
+    is_timed = all(line["started_at"] is not None for _, line in placed)
+    ordered = sorted(placed, key=lambda run: str(run[1]["started_at"]) if is_timed else run[0])
+    values = [None if line["knob"] is None else (line["knob"], line["value"]) for _, line in ordered]
+    sessions = name_sessions(values, [line["started_at"] for _, line in ordered], block != NO_BLOCK)
+    repeats: dict[Any, int] = defaultdict(int)
+    for (position, line), value, session in zip(ordered, values, sessions, strict=True):
+        repeat = repeats[value] if line["repeat"] is None else line["repeat"]
+        repeats[value] += 1
+        name = line["run"] or f"{case}/{block}/{position}"
+        yield ImportedRun(
+            name, case, block, position, repeat, line["knob"], line["value"], line["session"] or session, line
+        )
 
 
 def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:

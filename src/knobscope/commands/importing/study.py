@@ -166,9 +166,9 @@ def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: boo
     cells = {name: run.line[name] for name in RUN_COLUMNS if name in TABLES["runs"] and run.line[name] is not None}
     row: dict[str, Any] = {
         "status": run.line["failure"] or "ok",
-        "session": "imported",
         "monitor": "bpf" if watched else None,
         **cells,
+        "session": run.session,
         **{name: plan[name] for name in plan if name in TABLES["runs"]},
         "run_id": run.name,
         "study": study,

@@ -186,7 +186,7 @@ def _sentinel_changes(sentinels: "pd.DataFrame", code: Ints, count: int) -> Floa
 
 def _reason(sentinels: int, confounded: bool, bent: bool, drift: float, bend: float, drift_p: float) -> str:
     if sentinels == 0:
-        return "no successful run of the default configuration to compare with"
+        return "no successful run of the default configuration in the same session to compare with"
     if confounded:
         return "configurations and their order go together, so that drift cannot be distinguished from an effect"
     if bent:

@@ -4,14 +4,24 @@ What is explained is an amount Q: the time per operation that one setting takes 
 add up over causes and so can be divided among them); or, where two tiers are compared, the natural-log ratio of the two
 settings, of which the gap to the other tier is to be explained. With Q on the device, Q' on the what-if device and Q0
 where nothing is left to explain (0, or the log ratio on the other tier), the share is 1 - (Q' - Q0) / (Q - Q0). Its
-interval is Fieller's (1954), which has no end where the effect itself is not sure.
+interval is Fieller's (1954), which has no end where the effect itself is not sure; both amounts need not be equally
+sure, so the degrees of freedom are those of Welch for each share.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["NOTHING", "Amount", "Share", "amount_of", "ratio_share", "remaining_share"]
+import numpy as np
+
+from knobscope.statistics.arrays import Bools, Floats
+from knobscope.statistics.independent import join_errors
+
+__all__ = ["NOTHING", "Amount", "Share", "amount_of", "remaining_share"]
+
+#: The ends of an interval are looked for among so many angles, three times, each between the two around the last.
+_ANGLES, _REFINEMENTS = 200, 3
+_FIELDS = ("mean", "error", "degrees")
 
 
 @dataclass(frozen=True)
@@ -89,30 +99,37 @@ def amount_of(values: Sequence[float]) -> Amount:
 
 
 def remaining_share(changed: Amount, original: Amount, remainder: Amount) -> Share:
-    """Return the share of `original` that is gone in `changed`; `remainder` is what stays when all is explained."""
-    stays = ratio_share(
-        (changed.mean - remainder.mean, original.mean - remainder.mean),
-        (changed.error**2 + remainder.error**2, original.error**2 + remainder.error**2, remainder.error**2),
-        min(changed.degrees, original.degrees),
-    )
-    return Share(1 - stays.estimate, 1 - stays.high, 1 - stays.low)
+    """Return the share of `original` that is gone in `changed`; `remainder` is what stays when all is explained.
 
-
-def ratio_share(means: tuple[float, float], variances: tuple[float, float, float], degrees: float) -> Share:
-    """Return the ratio of two means, with Fieller's interval.
-
-    `variances` are those of the means above and below the line, and their covariance.
+    The three were measured apart. The interval holds each ratio r of what stays for which `changed` - r `original` -
+    (1 - r) `remainder` is not clear; it has ends if `original` - `remainder` is clear.
     """
-    from scipy.special import stdtrit
-
-    (above, below), (v_above, v_below, v_both) = means, variances
-    margin = float(stdtrit(degrees, 0.975))
+    above, below = changed.mean - remainder.mean, original.mean - remainder.mean
     if below == 0:
         return Share(math.nan, -math.inf, math.inf)
-    square = below**2 - margin**2 * v_below
-    middle = above * below - margin**2 * v_both
-    root = middle**2 - square * (above**2 - margin**2 * v_above)
-    if square <= 0 or root < 0:
-        return Share(above / below, -math.inf, math.inf)
-    ends = [(middle + sign * math.sqrt(root)) / square for sign in (-1, 1)]
-    return Share(above / below, min(ends), max(ends))
+    amounts = (changed, original, remainder)
+    estimate, most = math.atan(above / below), math.pi / 2  # angles, whose tangents are ratios
+    if not _is_clear(amounts, np.array([most]))[0]:
+        return Share(1 - above / below, -math.inf, math.inf)
+    low, high = (math.tan(_first_clear(amounts, estimate, end)) for end in (-most, most))
+    return Share(1 - above / below, 1 - high, 1 - low)
+
+
+def _first_clear(amounts: Sequence[Amount], begin: float, end: float) -> float:
+    """Return the first angle from `begin` on that is clear; `end` is."""
+    for _ in range(_REFINEMENTS):
+        angles = np.linspace(begin, end, _ANGLES)
+        first = int(np.argmax(_is_clear(amounts, angles)))
+        begin, end = angles[max(first - 1, 0)], angles[first]
+    return end
+
+
+def _is_clear(amounts: Sequence[Amount], angles: Floats) -> Bools:
+    """Return whether the weighted sum of what was measured is clear at each angle (Welch, Satterthwaite)."""
+    from scipy.special import stdtrit
+
+    means, errors, degrees = (np.array([getattr(amount, name) for amount in amounts]) for name in _FIELDS)
+    weights = np.array([np.cos(angles), -np.sin(angles), np.sin(angles) - np.cos(angles)])
+    error, joint = join_errors(np.abs(weights) * errors[:, None], np.tile(degrees[:, None], len(angles)))
+    clear: Bools = np.abs(means @ weights) > stdtrit(joint, 0.975) * error
+    return clear

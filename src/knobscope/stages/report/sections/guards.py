@@ -84,8 +84,8 @@ def tell_missing_blocks(data: StudyData) -> Iterator[str]:
     """Say that a table of runs that others measured tells of no blocks."""
     if data.value("SELECT count(*) FROM runs WHERE ends_with(block_id, ?)", f"/{NO_BLOCK}"):
         yield (
-            "The imported table has no blocks: all runs of a case are treated as one series, and effects rely on the "
-            "assumption that it was measured in random order."
+            "The imported table has no blocks: runs of a case are treated as one series, or as several where times or "
+            "order show separate days, and effects rely on the assumption that each was measured in random order."
         )
 
 

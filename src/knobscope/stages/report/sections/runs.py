@@ -132,12 +132,12 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
         case.dbms, case.device, case.workload,
     )  # fmt: skip
     notes = [
-        f"{_short_name(case, row['block_id'])} {_TREATMENTS[row['treatment']]}: {row['reason']}."
+        f"{_session_name(case, row)} {_TREATMENTS[row['treatment']]}: {row['reason']}."
         for row in blocks
         if row["treatment"] in _TREATMENTS
     ]
     notes += [
-        f"{_short_name(case, row['block_id'])} was {describe_level(row)} than the other sessions throughout."
+        f"{_session_name(case, row)} was {describe_level(row)} than the other sessions throughout."
         for row in blocks
         if row.get("other_level")
     ]
@@ -156,6 +156,12 @@ _TREATMENTS = {"position": "drifted and was corrected for it", "dropped": "was e
 
 def _short_name(case: Case, block_id: str) -> str:
     return block_id.removeprefix(f"{case}/")
+
+
+def _session_name(case: Case, row: Row) -> str:
+    """Return the name of a block, with its session where it has several."""
+    session = f" ({row['session']})" if row["sessions"] > 1 else ""
+    return _short_name(case, row["block_id"]) + session
 
 
 def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -> Figure:
