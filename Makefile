@@ -160,7 +160,7 @@ clean: ## remove what was built; results stay
 $(CLIENTS): clients/pom.xml clients/checksums.sha256 $(shell find clients/src -type f 2>/dev/null) | .venv/.packages
 	umask 022; mvn -q -B -f clients/pom.xml -DskipTests -Dexec.skip package
 	setup/check-jars.sh clients/target clients/checksums.sha256
-	umask 022; mvn -q -B -f clients/pom.xml exec:exec@class-archive
+	umask 022; mvn -q -B -f clients/pom.xml exec:exec@class-archive || { tail clients/target/class-archive.log >&2; false; }
 	touch $@
 
 $(DEVMODEL): $(wildcard devmodel/*.c devmodel/*.h) devmodel/Makefile | .venv/.packages

@@ -5,8 +5,10 @@
 #   setup/fleet.sh cassandra   Cassandra 5 (from Maven Central)
 #   setup/fleet.sh wiredtiger  WiredTiger 11.3.1 with wtperf (from its source on PyPI; compiles for some minutes)
 #   setup/fleet.sh roc-validator  checks RO-Crates, for a test (from PyPI), in a .venv of its own
+#   setup/fleet.sh ferretdb    FerretDB 1.24.0, which speaks MongoDB's protocol and stores in SQLite; no MongoDB (a Go module)
 #   setup/fleet.sh tpcds       rows and queries of TPC-DS: DuckDB 1.5.5 with its extension (from PyPI), in a .venv of its own
-# Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger.
+# Needs patchelf for suites, Maven and JDK 17 for Cassandra, and cmake, ninja-build, swig, gcc, g++ for WiredTiger,
+# and Go 1.22 or newer for FerretDB.
 # Packages of Debian are signed; jars and what comes from PyPI is compared with setup/checksums.
 # Nothing outside that directory is changed. It cannot be moved afterwards: its path is part of the programs.
 set -eu
@@ -97,6 +99,21 @@ environment() {
     chmod -R a+rX "$fleet/$1"
 }
 
+# The Go checksum database vouches for the module and all that it needs.
+ferretdb() {
+    need go golang-go
+    module=github.com/FerretDB/FerretDB@v1.24.0
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    source=$(go mod download -json "$module" | sed -n 's/^.*"Dir": "\(.*\)".*$/\1/p')
+    cp -r "$source" "$work/source"
+    chmod -R u+w "$work/source"
+    cd "$work/source"
+    echo "${module#*@}" >build/version/version.txt # without it the server does not start
+    nice -n 19 go build -tags ferretdb_sqlite -o "$fleet/ferretdb/bin/ferretdb" ./cmd/ferretdb
+    chmod -R a+rX "$fleet/ferretdb"
+}
+
 usage() { # the comment at the top
     sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"
 }
@@ -106,11 +123,11 @@ unknown=""
 for wanted in "$@"; do
     case $wanted in
         -h | --help) usage; exit 0 ;;
-        trixie | sid | cassandra | wiredtiger | tpcds | roc-validator) ;;
+        trixie | sid | cassandra | wiredtiger | ferretdb | tpcds | roc-validator) ;;
         *) unknown="$unknown $wanted" ;;
     esac
 done
-[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger, tpcds or roc-validator" >&2; exit 2; }
+[ -z "$unknown" ] || { echo "unknown:$unknown; expected trixie, sid, cassandra, wiredtiger, ferretdb, tpcds or roc-validator" >&2; exit 2; }
 mkdir -p "$fleet"
 for wanted in "$@"; do
     case $wanted in
@@ -118,6 +135,7 @@ for wanted in "$@"; do
         sid) suite sid mysql-server-core mysql-client-core postgresql-18 ;;
         cassandra) cassandra ;;
         wiredtiger) (wiredtiger) ;;
+        ferretdb) (ferretdb) ;;
         tpcds | roc-validator) environment "$wanted" ;;
     esac
 done

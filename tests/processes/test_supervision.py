@@ -57,6 +57,16 @@ def test_a_missing_program_is_exit_code_127(tmp_path: Path) -> None:
     assert b"cannot run" in words
 
 
+def test_a_script_without_its_interpreter_names_it(tmp_path: Path) -> None:
+    script = tmp_path / "benchmark"
+    script.write_text("#!/nowhere/python3\n")
+    script.chmod(0o755)
+    process = supervise([str(script)], stderr=subprocess.PIPE)
+    _, words = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 127
+    assert b"benchmark, a script for /nowhere/python3: " in words
+
+
 def test_a_daemon_ends_with_the_command(tmp_path: Path) -> None:
     process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
     pids = wait_for_pids(tmp_path / "pids", 2)

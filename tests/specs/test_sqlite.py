@@ -1,4 +1,4 @@
-"""The SQLite spec says the truth: the library inside sqlite-jdbc has these defaults and takes all of these values."""
+"""SQLite's spec and catalogue are right: the library inside sqlite-jdbc has these defaults and takes these values."""
 
 import shutil
 import subprocess
@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from knobscope.servers import compare_effective, open_instance
-from knobscope.specs import Dbms, Knob, Value, read_spec
+from knobscope.specs import Dbms, Knob, KnobCatalogue, Value, catalogue_file, read_knob_catalogue, read_spec
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+SPEC = ROOT / "specs/dbms/sqlite.yaml"
 LIBRARIES = sorted((ROOT / "clients/target/lib").glob("*.jar"))
+
+USE = "select field0 from usertable where YCSB_KEY = 'a'"
 
 pytestmark = [
     pytest.mark.real,
@@ -22,7 +25,14 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def sqlite() -> Dbms:
-    return read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    return read_spec(SPEC, Dbms, None)[1]
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> KnobCatalogue:
+    read = read_knob_catalogue(catalogue_file(SPEC))
+    assert read is not None
+    return read
 
 
 def ask(lines: list[str], folder: Path) -> list[str]:
@@ -45,20 +55,33 @@ def values_of(knob: Knob) -> list[Value]:
     return [*(knob.values or knob.range or [False, True]), *knob.special]
 
 
-def test_defaults_and_all_values_read_back(sqlite: Dbms, tmp_path: Path) -> None:
+def test_every_pragma_is_a_knob_or_has_a_reason_not_to_be_one(
+    sqlite: Dbms, catalogue: KnobCatalogue, tmp_path: Path
+) -> None:
+    pragmas = ask(["select group_concat(name) from pragma_pragma_list"], tmp_path)[0].split(",")
+    left_out = {name for names in catalogue.left_out.values() for name in names}
+    assert set(pragmas) == catalogue.knobs.keys() | left_out
+    assert left_out & sqlite.knobs.keys() == set(catalogue.left_out["only the spec describes it"])
+    assert not {"nothing tells its type", "no range is reported"} & catalogue.left_out.keys()
+
+
+def test_defaults_and_all_values_read_back_in_use(sqlite: Dbms, catalogue: KnobCatalogue, tmp_path: Path) -> None:
+    """Each value is set, a table is made, written and read, and the value is still in force."""
+    sqlite = sqlite.model_copy(update={"knobs": {**catalogue.knobs, **sqlite.knobs}})
+    write = "insert into usertable (YCSB_KEY, field0) values ('a', 'b')"
     cases: list[tuple[str, Value]] = []
     lines = []
     for name, knob in sqlite.knobs.items():
-        writing = sqlite.writing[knob.apply].sql or ""
+        writing = (knob.writing or sqlite.writing[knob.apply]).sql or ""
         read = (sqlite.readback.each or "").format(knob=name)
+        if name != "cache_spill":  # unset it depends on the size of the cache
+            cases.append((name, knob.default))  # first: soft_heap_limit belongs to the process, not the connection
+            lines.append(";".join([*sqlite.connection.session, read]))
         for value in values_of(knob):
             statement = writing.format(knob=name, value=sqlite.write(name, value))
-            session = [*sqlite.connection.session, statement, *sqlite.loading.tables, read]
+            session = [*sqlite.connection.session, statement, *sqlite.loading.tables, write, USE, read]
             cases.append((name, value))
             lines.append(";".join(session))
-        if name != "cache_spill":  # unset it depends on the size of the cache
-            cases.append((name, knob.default))
-            lines.append(read)
     answers = ask(lines, tmp_path)
     assert len(answers) == len(cases)
     wrong = [

@@ -111,6 +111,14 @@ def _stand_by(inner: int, end_signal: signal.Signals | None, sandbox: int | None
     return _KILLED
 
 
+def _name_interpreter(program: str) -> str:
+    """Return the interpreter of a script, which may be what is missing or what this user may not run."""
+    head = b""
+    with contextlib.suppress(OSError), Path(program).open("rb") as file:
+        head = file.readline(200)
+    return f", a script for {head[2:].decode(errors='replace').strip()}" if head.startswith(b"#!") else ""
+
+
 def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_lives: int) -> int:
     """Start the command; return its exit code once it has ended, and all that it left with it."""
     import subprocess  # the first process of a run does without it
@@ -125,7 +133,7 @@ def _keep(options: argparse.Namespace, end_signal: signal.Signals | None, outer_
         described = _prepare_child(options, end_signal)
         child = subprocess.Popen(command, **described)
     except OSError as error:
-        print(f"cannot run {command[0]}: {error}", file=sys.stderr)
+        print(f"cannot run {command[0]}{_name_interpreter(command[0])}: {error}", file=sys.stderr)
         return 127
     for number in _FORWARDED:
         signal.signal(number, lambda received, _: os.kill(child.pid, received))

@@ -33,7 +33,34 @@ def test_what_no_study_varies_is_left_out_by_name() -> None:
     asked = ASKED.model_copy(update={"leave_out": ["port", "ssl*"]})
     catalogue = read_catalogue(asked, dict.fromkeys(("port", "ssl_min", "report", "slots"), INTEGER))
     assert list(catalogue.knobs) == ["report", "slots"]
-    assert catalogue.count_reasons() == {"no study varies it": 2}
+    assert catalogue.group_left_out() == {"no study varies it": ["port", "ssl_min"]}
+
+
+def test_reasons_of_the_spec_are_those_of_the_catalogue() -> None:
+    asked = ASKED.model_copy(update={"leave_out": {"a query": ["*_list"], "an action": ["optimize"]}})
+    rows = dict.fromkeys(("table_list", "optimize", "slots"), INTEGER)
+    catalogue = read_catalogue(asked, {**rows, "mode": {"default": "a"}}, described=["mode", "slots"])
+    assert list(catalogue.knobs) == ["slots"]
+    assert catalogue.left_out == {
+        "mode": "only the spec describes it",
+        "optimize": "an action",
+        "table_list": "a query",
+    }
+
+
+def test_a_setting_with_a_name_of_the_workload_is_no_knob() -> None:
+    reason = "`requires` uses its name for the workload"
+    assert read_catalogue(ASKED, {"threads": INTEGER}).left_out == {"threads": reason}
+
+
+def test_each_knob_can_have_its_own_page_and_way_of_writing() -> None:
+    asked = ASKED.model_copy(update={"source": "https://example.org/settings#{knob}"})
+    row = {**INTEGER, "writing": {"argv": ["-C", "log=(size={value})"]}, "readable": False}
+    knob = Knob.model_validate(read_catalogue(asked, {"log.size": row}).knobs["log.size"])
+    assert knob.source == "https://example.org/settings#log.size"
+    assert knob.writing is not None
+    assert knob.writing.argv == ["-C", "log=(size={value})"]
+    assert not knob.readable
 
 
 def test_a_default_outside_the_range_is_special() -> None:
@@ -110,6 +137,7 @@ def test_a_default_alone_gives_type_and_range(default: str, shape: dict[str, obj
         ("0", "no range is reported"),
         ("-1", "no range is reported"),
         ("18446744073709551615", "no range is reported"),
+        ("1.0e100", "no range is reported"),
         ("3.5 MiB", "its type is text"),
         ("lz4", "its type is text"),
         ("", "its type is text"),
@@ -159,4 +187,4 @@ def test_the_text_is_yaml_that_gives_the_knobs_back() -> None:
     text = render_knobs("some", "1.2", catalogue)
     assert yaml.safe_load(text)["knobs"] == catalogue.knobs
     assert "2 of 3 settings" in text
-    assert "1 its type is text" in text
+    assert "# Left out, its type is text (1): c\n" in text

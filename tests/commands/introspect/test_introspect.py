@@ -27,6 +27,7 @@ ON_PURPOSE = {
     "io_max_concurrency",  # the same, -1
     *("key_cache_size", "memtable_heap_space", "memtable_offheap_space"),  # unset, they are shares of the heap
     "cache_spill",  # unset, it depends on the size of the cache
+    "temp_store",  # SQLite answers a number for the word
 }
 
 

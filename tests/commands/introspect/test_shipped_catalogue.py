@@ -6,12 +6,26 @@ from pathlib import Path
 
 import pytest
 
+from knobscope.cli import main
+from knobscope.commands.introspect import read_settings
+from knobscope.errors import UserError
 from knobscope.specs import Dbms, SpecErrors, catalogue_file, load_study, read_knob_catalogue, read_spec
 
 ROOT = Path(__file__).parents[3]
 SHIPPED = sorted((ROOT / "specs/dbms/catalogue").glob("*.json"))
 
-LEAST = {"sqlite": 15, "duckdb": 60, "redis": 80, "valkey": 80, "rocksdb": 100, "cassandra": 200, "postgresql": 230}
+LEAST = {
+    "sqlite": 24,
+    "wiredtiger": 60,
+    "mongodb": 60,
+    "oracle": 110,
+    "duckdb": 60,
+    "redis": 80,
+    "valkey": 80,
+    "rocksdb": 100,
+    "cassandra": 200,
+    "postgresql": 230,
+}
 
 STUDY = """\
 name: mine
@@ -46,11 +60,42 @@ def test_a_shipped_list_is_whole_and_holds_nothing_that_no_study_varies(path: Pa
     catalogue = read_knob_catalogue(catalogue_file(spec))
     assert catalogue is not None
     assert catalogue.dbms == path.stem
-    assert catalogue.settings == len(catalogue.knobs) + sum(catalogue.left_out.values())
+    left_out = [name for names in catalogue.left_out.values() for name in names]
+    assert left_out
+    assert len({*left_out, *catalogue.knobs}) == len(left_out) + len(catalogue.knobs)
     assert len(catalogue.knobs) >= LEAST.get(path.stem, 260)
     assert not {"port", "server_id", "skip_networking", "ssl", "read_only"} & set(catalogue.knobs)
     dbms = read_spec(spec, Dbms, None)[1]
     assert {knob.apply for knob in catalogue.knobs.values()} <= set(dbms.writing)
+
+
+@pytest.mark.parametrize("name", ["mongodb", "oracle"])
+def test_a_list_of_settings_in_a_file_gives_the_shipped_catalogue(name: str, tmp_path: Path) -> None:
+    listed = ROOT / f"setup/settings/{name}.jsonl"
+    out = tmp_path / f"{name}.json"
+    assert main(["introspect", name, "--settings", str(listed), "--out", str(out), "--root", str(ROOT)]) == 0
+    made, shipped = (json.loads(path.read_text()) for path in (out, ROOT / f"specs/dbms/catalogue/{name}.json"))
+    assert {**made, "asked": ""} == {**shipped, "asked": ""}
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ('{"version": "1"}\n{"type": "int"}\n', "settings.jsonl:2: found .*expected a JSON object with `name`"),
+        ('{"name": "port"}\n', "settings.jsonl:1: found .*expected a JSON object with `version`"),
+        ('{"version": "1"}\nport\n', "settings.jsonl:2: found 'port'"),
+    ],
+)
+def test_a_list_that_cannot_be_read_names_its_line(lines: str, problem: str, tmp_path: Path) -> None:
+    listed = tmp_path / "settings.jsonl"
+    listed.write_text(lines)
+    with pytest.raises(UserError, match=problem):
+        read_settings(listed)
+
+
+def test_a_dbms_that_cannot_be_asked_names_the_way_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["introspect", "wiredtiger", "--root", str(ROOT)]) == 2
+    assert "list them in a file, and name it with --settings" in capsys.readouterr().err
 
 
 def test_a_study_takes_what_it_names_and_the_curated_part_wins(shelf: Path) -> None:

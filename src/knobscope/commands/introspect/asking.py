@@ -21,7 +21,7 @@ from knobscope.servers import (
 from knobscope.specs import Dbms, Introspection, Trial, Workload
 from knobscope.stages.prepare import load_session
 
-__all__ = ["Answer", "ask_catalogue", "learn"]
+__all__ = ["Answer", "ask_catalogue", "learn", "read_settings"]
 
 #: The client that asks wants to know a workload, though it does not run it.
 _NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
@@ -40,11 +40,16 @@ class Answer:
 def ask_catalogue(dbms: Dbms) -> Answer:
     """Start the DBMS on an empty data directory, ask as `introspect` says, and leave nothing behind.
 
-    UserError: the spec has no `introspect`, a program is missing, the server does not start, or the answer to its
+    UserError: the spec does not say how to ask, a program is missing, the server does not start, or the answer to its
     `query` is not rows of (name, JSON object).
     """
     if dbms.introspect is None:
-        raise UserError(f"specs/dbms/{dbms.name}.yaml has no `introspect`: nobody has said how to ask it for its knobs")
+        raise UserError(f"specs/dbms/{dbms.name}.yaml has no `introspect`, which says how {dbms.name} lists its knobs")
+    if dbms.connection is None or (dbms.introspect.query or dbms.readback.query) is None:
+        raise UserError(
+            f"specs/dbms/{dbms.name}.yaml has no query that lists settings (`introspect.query` or `readback.query`, "
+            "with a `connection`); list them in a file, and name it with --settings"
+        )
     with open_temporary("knobscope-catalogue-", Path("/var/tmp")) as folder:  # noqa: S108 - what is private is made in it
         folder.chmod(0o711)  # the server's user has to pass
         data, log = folder / "data", folder / "server.log"
@@ -78,7 +83,7 @@ def _ask(instance: Instance, introspection: Introspection) -> Answer:
         attempts = {
             name: [statement.format(knob=name) for statement in trial.statements]
             for name in rows
-            if not introspection.leaves_out(name)
+            if introspection.why_left_out(name) is None
         }
         # The list is asked for last, which shows that the server survived the attempts: a refusal that comes from a
         # broken connection says nothing about a knob.
@@ -96,6 +101,30 @@ def learn(trial: Trial, answer: str) -> dict[str, str]:
         if (match := re.search(pattern, answer)) is not None:
             return {**columns, **{name: text for name, text in match.groupdict().items() if text is not None}}
     return {}
+
+
+def read_settings(path: Path) -> Answer:
+    """Return the settings that a file lists instead of the DBMS: a line with `version`, then one for each setting.
+
+    UserError: a line is no JSON object, or has no `version` or `name`.
+    """
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: {error}; expected lines of JSON") from error
+    version, rows = "", {}
+    for number, line in enumerate(lines, start=1):
+        key = "version" if number == 1 else "name"
+        try:
+            row = json.loads(line)
+            value = str(row.pop(key))
+        except (ValueError, AttributeError, TypeError, KeyError) as error:
+            raise UserError(f"{path}:{number}: found {line[:60]!r}; expected a JSON object with `{key}`") from error
+        if number == 1:
+            version = value
+        else:
+            rows[value] = row
+    return Answer(version, rows)
 
 
 def _parse(name: str, text: str) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """Rows of a DBMS's catalogue to knobs: types, ranges, values and defaults in the words of the specs."""
 
-import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic import ValidationError
 
 from knobscope.errors import UserError
 from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value
+from knobscope.specs.models.expression import WORKLOAD_NAMES
 from knobscope.specs.reading.source import LARGEST_REAL
 
 __all__ = ["Catalogue", "read_catalogue"]
@@ -19,6 +19,8 @@ __all__ = ["Catalogue", "read_catalogue"]
 _WIDE = 1000
 #: Numbers that stand for "no limit": around them no range can be guessed.
 _NO_LIMIT = {2**bits - 1 for bits in (31, 32, 63, 64)}
+#: Why a setting is left out that the spec has as a knob.
+DESCRIBED = "only the spec describes it"
 _FALSE, _TRUE = ("0", "off", "false", "no"), ("1", "on", "true", "yes")
 
 
@@ -37,13 +39,18 @@ class Catalogue:
         """How many knobs there are of each type."""
         return Counter(str(knob["type"]) for knob in self.knobs.values())
 
-    def count_reasons(self) -> Counter[str]:
-        """How many settings were left out for each reason."""
-        return Counter(self.left_out.values())
+    def group_left_out(self) -> dict[str, list[str]]:
+        """Return reason -> settings, the most frequent reason first."""
+        reasons = [reason for reason, _ in Counter(self.left_out.values()).most_common()]
+        return {reason: [name for name, why in self.left_out.items() if why == reason] for reason in reasons}
 
 
-def read_catalogue(introspection: Introspection, rows: Mapping[str, Mapping[str, Any]]) -> Catalogue:
+def read_catalogue(
+    introspection: Introspection, rows: Mapping[str, Mapping[str, Any]], described: Collection[str] = ()
+) -> Catalogue:
     """Turn setting -> column -> value into knobs, sorted by name.
+
+    `described` are the knobs of the spec: one of which the catalogue tells too little is left out for that reason.
 
     UserError: a row has a column that `introspect` does not know.
     """
@@ -55,17 +62,21 @@ def read_catalogue(introspection: Introspection, rows: Mapping[str, Mapping[str,
                 f"`introspect.query` answers {unknown[0]!r} for {name}; expected keys among {CATALOGUE_KEYS}"
             )
         try:
-            if introspection.leaves_out(name):
-                raise _NotDescribed("no study varies it")
-            knobs[name] = _read_knob(introspection, rows[name])
-        except _NotDescribed as reason:
-            left_out[name] = str(reason)
+            if (reason := introspection.why_left_out(name)) is not None:
+                raise _NotDescribed(reason)
+            if name in WORKLOAD_NAMES:
+                raise _NotDescribed("`requires` uses its name for the workload")
+            knobs[name] = _read_knob(introspection, name, rows[name])
+        except _NotDescribed as error:
+            left_out[name] = DESCRIBED if name in described else str(error)
     return Catalogue(knobs, left_out)
 
 
-def _read_knob(introspection: Introspection, row: Mapping[str, Any]) -> dict[str, Any]:
+def _read_knob(introspection: Introspection, name: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return one knob in the order in which people write it."""
     columns = {key: value for key, value in row.items() if value is not None}
+    if "no_knob" in columns:
+        raise _NotDescribed(str(columns["no_knob"]))
     if "type" not in columns and "default" in columns:
         columns = {**columns, **_read_form(str(columns["default"]))}
     if (word := str(columns.get("type"))) not in introspection.types:
@@ -86,20 +97,26 @@ def _read_knob(introspection: Introspection, row: Mapping[str, Any]) -> dict[str
         shape = _boolean(columns) if kind == "boolean" else _enum(columns)
     unit = {"unit": str(columns["unit"])} if columns.get("unit") else {}
     texts = {key: " ".join(str(columns.get(key, "")).split()) for key in ("category", "description")}
-    knob = {
+    given: dict[str, Any] = {key: columns[key] for key in ("writing", "readable") if key in columns}
+    knob: dict[str, Any] = {
         "type": kind,
         **shape,
         **unit,
         "apply": apply,
+        **given,
         "mechanism": "other",
         **{key: text for key, text in texts.items() if text},
-        "source": introspection.source,
+        "source": str(columns.get("source", _find_page(introspection, name))),
     }
     try:
         Knob.model_validate(knob)
     except ValidationError as error:
         raise _NotDescribed(f"what is reported does not fit together: {error.errors()[0]['msg']}") from error
     return knob
+
+
+def _find_page(introspection: Introspection, name: str) -> str:
+    return introspection.source.replace("{knob}", name).replace("{KNOB}", name.upper())
 
 
 def _read_form(default: str) -> dict[str, str]:
@@ -122,7 +139,7 @@ def _number(kind: str, columns: Mapping[str, Any], reach: float | None) -> dict[
     guess = {}
     if "min" in columns and "max" in columns:
         low, high = (_parse_number(kind, columns[key]) for key in ("min", "max"))
-    elif reach is not None and 0 < default * reach < math.inf and default not in _NO_LIMIT:
+    elif reach is not None and 0 < default < 2**64 and default not in _NO_LIMIT:
         low, high = _reach(kind, default, reach)
         guess = {"range_is": "guess"}
     else:

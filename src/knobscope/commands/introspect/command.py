@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from knobscope.commands.introspect.asking import ask_catalogue
+from knobscope.commands.introspect.asking import ask_catalogue, read_settings
 from knobscope.commands.introspect.catalogue import Catalogue, read_catalogue
 from knobscope.commands.introspect.comments import read_comments
 from knobscope.commands.introspect.mechanisms import guess_mechanisms, read_labelled
@@ -28,9 +28,11 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"no form for {args.out.name}; expected a name that ends in .yaml or .json")
     follow_pipeline()
     dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
-    answer = ask_catalogue(dbms)
-    assert dbms.introspect is not None  # noqa: S101 - or it could not have been asked
-    raw_catalogue = read_catalogue(dbms.introspect, _add_comments(dbms.introspect, answer.rows))
+    answer = ask_catalogue(dbms) if args.settings is None else read_settings(args.settings)
+    if dbms.introspect is None:
+        raise UserError(f"{args.dbms} has no `introspect`, which says what the words of {args.settings} mean")
+    rows = _add_comments(dbms.introspect, answer.rows)
+    raw_catalogue = read_catalogue(dbms.introspect, rows, dbms.knobs.keys())
     labelled = read_labelled(args.root / "specs/dbms")
     code = _follow_settings(dbms, args.program, raw_catalogue)
     catalogue = Catalogue(guess_mechanisms(dbms.name, raw_catalogue.knobs, labelled, code), raw_catalogue.left_out)
@@ -105,6 +107,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=Path,
         help="file to write: NAME.yaml, for people, or NAME.json, as "
         "specs/dbms/catalogue holds them; standard output without",
+    )
+    parser.add_argument(
+        "--settings",
+        type=Path,
+        metavar="FILE",
+        help="a file that lists the settings, so that the DBMS is not started: lines of JSON, the first one with "
+        "`version`, each other one with `name` and the columns of a catalogue (as `introspect.query` returns them)",
     )
     parser.add_argument(
         "--program",

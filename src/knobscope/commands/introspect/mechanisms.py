@@ -188,7 +188,11 @@ def read_labelled(specs: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """
     catalogues = [read_knob_catalogue(file) for file in sorted((specs / "catalogue").glob("*.json"))]
     settings = [read_labelled_settings(file) for file in sorted((specs / "labelled").glob("*.json"))]
-    return {source.dbms: _entries(source) for source in [*catalogues, *settings] if source is not None}
+    labelled: dict[str, dict[str, dict[str, Any]]] = {}
+    for source in [*catalogues, *settings]:  # of a DBMS that has both, the settings have texts
+        if source is not None:
+            labelled[source.dbms] = {**labelled.get(source.dbms, {}), **_entries(source)}
+    return labelled
 
 
 def _entries(listed: KnobCatalogue | LabelledSettings) -> dict[str, dict[str, Any]]:

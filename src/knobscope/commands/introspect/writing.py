@@ -1,6 +1,7 @@
 """Knobs as YAML that people read: the `knobs:` part of a spec."""
 
 import json
+import textwrap
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,15 +33,15 @@ def render_knobs(name: str, version: str, catalogue: Catalogue, code: Code | Non
 
     Above a knob stands how the code gets from the function that reads it to a request to storage, if it does.
     """
-    reasons = ", ".join(f"{count} {reason}" for reason, count in catalogue.count_reasons().most_common())
     total = len(catalogue.knobs) + len(catalogue.left_out)
     lines = [
         f"# {name} {version}: {len(catalogue.knobs)} of {total} settings, written by `knobscope introspect {name}`.",
         "# Ranges are those of the catalogue, or a guess around the default: a value inside may still not start.",
         "# Mechanisms of knobs that no shipped catalogue has are guesses by name, description and code: check them.",
     ]
-    if catalogue.left_out:
-        lines.append(f"# Left out: {reasons}.")
+    for reason, settings in catalogue.group_left_out().items():
+        listed = f"Left out, {reason} ({len(settings)}): {', '.join(settings)}"
+        lines += [f"# {line}" for line in textwrap.wrap(listed, 118, subsequent_indent="  ", break_long_words=False)]
     parts = [
         _tell_path(knob, code) + yaml.dump({knob: of}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
         for knob, of in catalogue.knobs.items()
@@ -61,11 +62,12 @@ def render_catalogue(name: str, version: str, catalogue: Catalogue) -> str:
         "dbms": name,
         "version": version,
         "asked": datetime.now(UTC).date().isoformat(),
-        "settings": len(catalogue.knobs) + len(catalogue.left_out),
-        "left_out": dict(catalogue.count_reasons().most_common()),
     }
     lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
+    left_out = [f"  {json.dumps(reason)}: {json.dumps(names)}" for reason, names in catalogue.group_left_out().items()]
     knobs = [
         f"  {json.dumps(knob)}: {json.dumps(entry, ensure_ascii=False)}" for knob, entry in catalogue.knobs.items()
     ]
-    return "\n".join(["{", *lines, ' "knobs": {', ",\n".join(knobs), " }", "}", ""])
+    return "\n".join(
+        ["{", *lines, ' "left_out": {', ",\n".join(left_out), " },", ' "knobs": {', ",\n".join(knobs), " }", "}", ""]
+    )

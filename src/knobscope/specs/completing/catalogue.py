@@ -25,8 +25,7 @@ class KnobCatalogue(SpecModel):
     dbms: Name = Field(description="DBMS, by the name of its file.")
     version: str = Field(description="Version that was asked.")
     asked: str = Field(description="Day on which it was asked.")
-    settings: int = Field(ge=1, description="All its settings, those that are no knobs included.")
-    left_out: dict[str, int] = Field(description="Reason -> settings that are no knobs.")
+    left_out: dict[str, list[str]] = Field(description="Reason -> settings that are no knobs.")
     knobs: dict[str, Knob] = Field(description="As under `knobs` of a spec.")
 
 

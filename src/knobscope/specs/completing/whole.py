@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from knobscope.specs.checks.check import is_unwritable
-from knobscope.specs.completing.catalogue import KnobCatalogue, catalogue_file, take_named_knobs
+from knobscope.specs.completing.catalogue import KnobCatalogue, take_named_knobs
 from knobscope.specs.completing.exclusions import Exclusion, find_reason
 from knobscope.specs.models.choice import AllKnobs, KnobGroup
 from knobscope.specs.models.dbms import Dbms
@@ -53,8 +53,15 @@ def spread_all(
     whole = study.whole_of(dbms.name)
     if whole is None:
         return WholeDbms(study)
-    if catalogue is None or not exclusions:
-        return WholeDbms(study, problems=list(_find_missing(document, dbms, catalogue, exclusions)))
+    if catalogue is None:  # then all knobs are those of the spec
+        catalogue = KnobCatalogue(dbms=dbms.name, version="", asked="", left_out={}, knobs={})
+    elif not exclusions:
+        folder = show_path(document.path.absolute().parent.parent / "exclusions")
+        found, expected = (
+            f"all knobs of {dbms.name} without exclusions",
+            f"a file in {folder} that names dangerous ones",
+        )
+        return WholeDbms(study, problems=[document.problem(("knobs", dbms.name), found, expected)])
     full = take_named_knobs(dbms, catalogue, catalogue.knobs)[0]
     every = {**catalogue.knobs, **{name: _categorise(name, knob, catalogue) for name, knob in full.knobs.items()}}
     named = study.knobs[dbms.name]
@@ -77,21 +84,6 @@ def _categorise(name: str, knob: Knob, catalogue: KnobCatalogue) -> Knob:
     return knob if knob.category or entry is None else knob.model_copy(update={"category": entry.category})
 
 
-def _find_missing(
-    document: Document, dbms: Dbms, catalogue: KnobCatalogue | None, exclusions: Sequence[Exclusion]
-) -> Iterator[SpecProblem]:
-    """Yield files without which nobody knows what all knobs are, or which of them are dangerous."""
-    specs = document.path.absolute().parent.parent
-    subject = f"all knobs of {dbms.name}"
-    if catalogue is None:
-        file = show_path(catalogue_file(specs / "dbms" / f"{dbms.name}.yaml"))
-        expected = f"a file {file}, as `knobscope introspect {dbms.name} --out` writes it, or knobs by name"
-        yield document.problem(("knobs", dbms.name), f"{subject}, which has no catalogue", expected)
-    if not exclusions:
-        expected = f"a file in {show_path(specs / 'exclusions')} that says which knobs are dangerous"
-        yield document.problem(("knobs", dbms.name), f"{subject} without exclusions", expected)
-
-
 def _explain_absence(
     name: str,
     dbms: Dbms,
@@ -108,7 +100,7 @@ def _explain_absence(
     knob = full.knobs[name]
     if not knob.readable:
         return "the DBMS cannot be asked for its value in force"
-    if not is_between(catalogue.version, knob.since, knob.until):
+    if catalogue.version and not is_between(catalogue.version, knob.since, knob.until):
         return f"{dbms.name} {catalogue.version}, of which the catalogue is, does not have it"
     unable = [workload.generator for workload in workloads if is_unwritable(full, name, workload)]
     return f"{unable[0]} cannot pass it on" if unable else None

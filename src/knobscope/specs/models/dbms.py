@@ -198,13 +198,11 @@ class Dbms(SpecModel):
         questions = {
             "readback": self.readback.by_client,
             "version_sql": self.version_sql,
-            "introspect": self.introspect,
+            "introspect": self.introspect is not None and (self.introspect.query or self.introspect.trials),
         }
         for key, question in questions.items():
             if self.connection is None and question:
                 yield Misfit((key,), "a question for a connection", "`connection`, which is missing")
-        if self.introspect is not None and self.introspect.query is None and self.readback.query is None:
-            yield Misfit(("introspect",), "no `query`, and `readback` has none that lists settings", "one of them")
         if self.connection is None and self.files.tables is not None and self.files.tables.query is not None:
             yield Misfit(("files", "tables", "query"), "a question for a connection", "`connection`, which is missing")
         for name, part in self.parts.items():

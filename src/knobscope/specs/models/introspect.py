@@ -13,8 +13,12 @@ from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
 __all__ = ["CATALOGUE_KEYS", "Introspection", "Trial"]
 
-#: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing.
-CATALOGUE_KEYS = ("type", "unit", "min", "max", "values", "default", "context", "category", "description")
+#: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing. `writing`,
+#: `readable` and `source` are those of a knob in a spec; `no_knob` says why a setting is none.
+CATALOGUE_KEYS = (
+    *("type", "unit", "min", "max", "values", "default", "context", "category", "description"),
+    *("writing", "readable", "source", "no_knob"),
+)
 
 
 class Trial(SpecModel):
@@ -51,8 +55,9 @@ class Introspection(SpecModel):
         min_length=1,
         description="One statement that returns rows of (name, a JSON object). The keys of the object are columns of "
         "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, category, "
-        "description. Those that a DBMS does not have are left out. Without it the settings are those that "
-        "`readback` lists, and their values in force are the defaults.",
+        "description; writing, readable and source as in a knob; no_knob: why it is none. Those that a DBMS does not "
+        "have are left out. Without it the settings are those that `readback` lists, and their values in force are the "
+        "defaults.",
     )
     trials: list[Trial] = Field(
         default_factory=list, description="Where the list says too little: what is tried with every setting, in turn."
@@ -78,12 +83,17 @@ class Introspection(SpecModel):
         "times "
         "this. Without it, or when the default is not above 0, such a setting is no knob.",
     )
-    leave_out: list[str] = Field(
+    leave_out: list[str] | dict[str, list[str]] = Field(
         default_factory=list,
-        description="Settings that no study varies, though the DBMS would let it: ports, identity, encryption, what "
-        "ends recovery or refuses clients. Names, in which * stands for any text.",
+        description="Settings that are no knobs, or that no study varies, though the DBMS would let it: ports, "
+        "identity, encryption, what ends recovery or refuses clients. Names, in which * stands for any text; or "
+        "reason -> names.",
     )
-    source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes the knobs.")
+    source: str = Field(
+        pattern=r"^https?://",
+        description="The page of the documentation that describes the knobs; {knob} in it is the name of each, {KNOB} "
+        "in capitals.",
+    )
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield types that a trial tells and `types` does not know: no setting could ever be a knob by them."""
@@ -95,6 +105,10 @@ class Introspection(SpecModel):
                         ("trials", index, "says", pattern, "type"), repr(word), suggest(word, list(self.types))
                     )
 
-    def leaves_out(self, setting: str) -> bool:
-        """Whether no study varies a setting."""
-        return any(fnmatchcase(setting, pattern) for pattern in self.leave_out)
+    def why_left_out(self, setting: str) -> str | None:
+        """Return why a setting is no knob by `leave_out`, None for one that may be one."""
+        groups = self.leave_out if isinstance(self.leave_out, dict) else {"no study varies it": self.leave_out}
+        for reason, patterns in groups.items():
+            if any(fnmatchcase(setting, pattern) for pattern in patterns):
+                return reason
+        return None

@@ -262,7 +262,8 @@ class Study(SpecModel):
         min_length=1, description="Workloads, with what to change in each."
     )
     knobs: dict[Name, KnobGroup] = Field(
-        description="Per DBMS, the knobs to vary; `all`: those of its whole catalogue (docs/how-to/introspect.md)."
+        description="Per DBMS, the knobs to vary; `all`: those of its spec and of its catalogue, if it has one "
+        "(docs/how-to/introspect.md)."
     )
     baseline: dict[Name, dict[str, Value]] = Field(
         default_factory=dict, description="Per DBMS, values that replace its defaults; the sentinel."
