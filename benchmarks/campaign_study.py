@@ -18,11 +18,11 @@ from zlib import crc32
 import numpy as np
 import yaml
 
+from knobscope.durable_files import write_sealed
 from knobscope.identity import hash_identity
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.stages.measure.block import write_block
 from knobscope.stages.plan import plan_screening, plan_sweep
-from knobscope.storage import write_sealed
 from knobscope.tables import PlanRow, RunRecord, write_table
 
 __all__ = ["NAME", "ROUNDS", "load_specs", "write_runs", "write_specs", "write_table_of_runs"]

@@ -20,6 +20,7 @@ from typing import Any
 from verdicts import link_specs
 
 from knobscope.devices import bring_up, load_device, take_down
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Case, Device, StudySpecs, load_study
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer
@@ -28,7 +29,6 @@ from knobscope.stages.remeasure.experiment import Bench
 from knobscope.stages.remeasure.properties import EVERYTHING, what_if_devices
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Share
-from knobscope.storage import write_sealed
 
 
 @dataclass(frozen=True)

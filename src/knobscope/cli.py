@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any, TextIO, cast
 
 from knobscope import __version__
+from knobscope.durable_files import DamagedFileError, set_aside
 from knobscope.errors import UserError
 from knobscope.examples import EXAMPLES, add_examples
-from knobscope.storage import DamagedFileError, set_aside
 
 __all__ = ["build_parser", "main"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from knobscope.storage import finite, write_json
+from knobscope.durable_files import finite, write_json
 
 __all__ = ["Part", "add_json_argument", "write_document"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from knobscope.durable_files import create_file
 from knobscope.sealing import break_seal, seal
-from knobscope.storage import create_file
 
 __all__ = ["add_parser"]
 

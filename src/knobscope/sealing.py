@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from knobscope.storage import DamagedFileError, read_sealed, remove, write_sealed
+from knobscope.durable_files import DamagedFileError, read_sealed, remove, write_sealed
 
 __all__ = ["break_seal", "check_seal", "seal", "sealed_output"]
 

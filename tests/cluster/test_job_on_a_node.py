@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import studies
 
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.specs import SpecErrors, load_study
 from knobscope.stages.measure.machine import describe_machine
-from knobscope.storage import read_sealed, write_sealed
 
 TWO_DEVICES = studies.SMALL.replace("[local-disk]", "[local-disk, elsewhere]")
 ELSEWHERE = """

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from canaries import SECRET, STUDY, Canaries, Open
 
-from knobscope.storage import read_sealed, write_sealed
+from knobscope.durable_files import read_sealed, write_sealed
 
 Change = Callable[[Path], None]
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from canaries import ROOT, STUDY, Canaries, Open
 
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
-from knobscope.storage import write_sealed
 from knobscope.workflow.recovery import require_own_files
 
 GOOD = ROOT / "tests/specs/good"

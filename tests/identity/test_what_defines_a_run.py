@@ -10,7 +10,7 @@ import pytest
 
 from knobscope.identity import data_identity, run_identity
 from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, read_spec, select_fields
-from knobscope.specs.completing.identity import FIELDS, Product
+from knobscope.specs.completing.products import FIELDS, Product
 from knobscope.specs.models.lifecycle import StatementCounts
 from knobscope.specs.reading.base import SpecModel
 from knobscope.workflow.pipeline import Pipeline

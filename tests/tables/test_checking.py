@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from knobscope.durable_files import DamagedFileError, write_sealed
 from knobscope.errors import UserError
-from knobscope.storage import DamagedFileError, write_sealed
 from knobscope.tables import RunRecord, check_document, read_document
 from knobscope.watch import Profile
 

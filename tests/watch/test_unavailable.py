@@ -28,7 +28,7 @@ os.execvp(sys.argv[end + 1], sys.argv[end + 1:])
 AS_NOBODY = """
 import os, pwd, sys
 from knobscope.cli import build_parser, main
-from knobscope.storage import write_json
+from knobscope.durable_files import write_json
 build_parser()  # imports what may not be his to read
 sys.executable = "/usr/bin/python3"
 os.setgroups([])

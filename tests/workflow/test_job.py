@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from knobscope.durable_files import DamagedFileError
 from knobscope.sealing import check_seal
-from knobscope.storage import DamagedFileError
 
 JOB = [sys.executable, "-m", "knobscope", "job"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from knobscope.durable_files import write_sealed
 from knobscope.specs import load_study
-from knobscope.storage import write_sealed
 from knobscope.workflow.pipeline import Pipeline
 
 ROOT = Path(__file__).parents[2]

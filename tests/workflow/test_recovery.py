@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from knobscope.durable_files import write_json, write_sealed, write_text
 from knobscope.errors import UserError
 from knobscope.sealing import seal
-from knobscope.storage import write_json, write_sealed, write_text
 from knobscope.tables import write_table
 from knobscope.workflow.recovery import find_damaged, require_own_files, set_aside_damaged
 

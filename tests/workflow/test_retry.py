@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from knobscope.storage import read_sealed, write_sealed
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.workflow.retry import forget_failed_runs
 
 

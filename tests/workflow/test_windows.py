@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import studies
 
+from knobscope.durable_files import write_sealed
 from knobscope.specs import StudySpecs, load_study
-from knobscope.storage import write_sealed
 from knobscope.tables import write_table
 from knobscope.workflow.windows import describe_windows
 

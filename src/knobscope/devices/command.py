@@ -11,10 +11,10 @@ from knobscope.devices.emulation import bring_up, take_down
 from knobscope.devices.fit import find_misfits, fit_device, fit_model, read_figures
 from knobscope.devices.owners import FOREVER
 from knobscope.devices.spec import load_device
+from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.device import Device
-from knobscope.storage import write_text
 
 __all__ = ["add_parser"]
 

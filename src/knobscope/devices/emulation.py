@@ -17,10 +17,10 @@ from knobscope.devices.folder import DeviceFolder, awaiting_end, claim_folder
 from knobscope.devices.owners import add_owner, find_owner
 from knobscope.devices.privileged import call_helper, make_filesystem, run_as_root, set_queue
 from knobscope.devices.warden import start_warden
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_model import Delay
-from knobscope.storage import read_sealed, write_sealed
 
 __all__ = ["bring_up", "exists", "take_down"]
 

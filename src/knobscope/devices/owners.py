@@ -8,8 +8,8 @@ import json
 import os
 from pathlib import Path
 
+from knobscope.durable_files import write_json
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.storage import write_json
 
 __all__ = ["FOREVER", "add_owner", "find_owner", "is_kept", "living_owners"]
 

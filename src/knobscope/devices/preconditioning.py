@@ -12,9 +12,9 @@ from pathlib import Path
 
 from knobscope.devices.mounts import find_mount
 from knobscope.devices.scratch import require_free
+from knobscope.durable_files import synchronise_filesystem
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Precondition
-from knobscope.storage import synchronise_filesystem
 
 __all__ = ["precondition"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.cells import to_csv
+from knobscope.durable_files import write_text
 from knobscope.figures.canvas import Canvas
-from knobscope.storage import write_text
 from knobscope.study_data.rows import Rows
 
 __all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]

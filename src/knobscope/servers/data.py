@@ -5,9 +5,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from knobscope.durable_files import synchronise_filesystem
 from knobscope.errors import UserError
 from knobscope.processes import capture, find_service_user, make_own_directory, supervise
-from knobscope.storage import synchronise_filesystem
 
 _COPY_S = 3600
 

@@ -2,8 +2,8 @@
 
 from knobscope.specs.completing.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.completing.factors import shapes_data, split_configuration
-from knobscope.specs.completing.identity import Product, select_fields
 from knobscope.specs.completing.labelled import LabelledSettings, read_labelled_settings
+from knobscope.specs.completing.products import Product, select_fields
 from knobscope.specs.completing.startable import (
     Refusal,
     RefusedSetting,

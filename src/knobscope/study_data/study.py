@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from knobscope.durable_files import blame_content
 from knobscope.errors import UserError
 from knobscope.specs import Case, Knob, StudySpecs
-from knobscope.storage import blame_content
 from knobscope.study_data.opening import open_study
 from knobscope.study_data.rows import Row, Rows, write_query
 from knobscope.tables import fetch_limited

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast, get_args, get_origin, get_type_hints, is_typeddict
 
+from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
-from knobscope.storage import DamagedFileError, read_sealed
 
 __all__ = ["check_document", "read_document"]
 

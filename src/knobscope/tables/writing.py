@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from knobscope.durable_files import DamagedFileError, whole_file
 from knobscope.errors import UserError
-from knobscope.storage import DamagedFileError, whole_file
 from knobscope.tables.columns import TABLES
 from knobscope.tables.locking import MOST_ROWS, describe_refusal, open_files
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from snakemake.exceptions import IncompleteCheckpointException
 
-from knobscope.storage import read_sealed
+from knobscope.durable_files import read_sealed
 
 #: Options with which Snakemake draws rules and not jobs.
 _GRAPHS = frozenset({"--rulegraph", "--filegraph"})

@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from knobscope.durable_files import DamagedFileError, read_sealed, set_aside
 from knobscope.errors import UserError
 from knobscope.sealing import break_seal, check_seal, sealed_output
-from knobscope.storage import DamagedFileError, read_sealed, set_aside
 
 __all__ = [
     "LOOKS",

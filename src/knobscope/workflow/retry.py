@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from knobscope.storage import DamagedFileError
+from knobscope.durable_files import DamagedFileError
 from knobscope.tables import RunRecord, read_document
 
 __all__ = ["forget_failed_runs"]

@@ -6,10 +6,10 @@ bounded by how long a flush takes on the device: that was measured, or is in the
 
 from pathlib import Path
 
+from knobscope.durable_files import DamagedFileError
 from knobscope.specs import Case, StudySpecs
 from knobscope.specs.models.device import Device
 from knobscope.specs.models.device_model import DiskModel, FlashModel
-from knobscope.storage import DamagedFileError
 from knobscope.tables import DeviceProfile, read_document, read_table
 from knobscope.text.formats import format_count, format_micros, format_rate, format_seconds, loosen_units
 

@@ -9,7 +9,7 @@ import pytest
 from knobscope.commands.attach.capability import describe_finding, find_profile, judge_window
 from knobscope.commands.attach.data import find_data
 from knobscope.commands.attach.program import Running
-from knobscope.storage import write_sealed
+from knobscope.durable_files import write_sealed
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Profile
 

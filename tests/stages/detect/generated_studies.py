@@ -14,10 +14,10 @@ import pandas as pd
 import yaml
 from generated_knobs import CHOICES, KNOBS, SOURCE, SPECIAL
 
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Case, StudySpecs, load_study, value_text
 from knobscope.stages.detect import StudyFiles, run_rules
 from knobscope.stages.plan import plan_sweep
-from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_tables
 
 Tables = dict[str, list[dict[str, Any]]]

@@ -11,9 +11,9 @@ import duckdb
 import pytest
 from generated_studies import Study
 
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.stages.detect import VIEWS, StudyFiles, build_database, create_schema, write_findings
-from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_table
 
 Make = Callable[..., Study]

@@ -8,9 +8,9 @@ import pytest
 from json_documents import read_document
 
 from knobscope.cli import main
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.stages.detect import WatchedProfile, judge_profile
-from knobscope.storage import write_sealed
 from knobscope.tables import check_document
 
 POINT = {"curve": "queue_depth", "block_bytes": 4096, "queue_depth": 32}

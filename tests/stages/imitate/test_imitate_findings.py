@@ -11,12 +11,12 @@ import pytest
 from simulated_group import simulate_group_commit
 
 from knobscope.devices import OpenDevice
+from knobscope.durable_files import read_sealed
 from knobscope.errors import UserError
 from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
 from knobscope.stages.detect import create_schema, find_runs_behind, write_findings
 from knobscope.stages.imitate import command, imitate_findings
 from knobscope.stages.imitate.evidence import Side, find_sides, read_pattern
-from knobscope.storage import read_sealed
 from knobscope.tables import TABLES
 
 RULES = {name: read_rule(SHIPPED_RULES / name) for name in shipped_rules()}

@@ -11,10 +11,10 @@ from emulated import find_direct_memory, require_loops
 
 from knobscope.devices import take_down
 from knobscope.devices.mounts import list_mounts
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.stages.measure import BlockProgress, open_measurer
 from knobscope.stages.plan.blocks import config_id_of, load_id_of
-from knobscope.storage import write_sealed
 from knobscope.tables import PlanRow, RunRecord
 
 pytestmark = pytest.mark.real

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from knobscope.cli import main
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs, load_study
 from knobscope.stages.plan import aim_of, plan_reinforcement, plan_sweep
 from knobscope.stages.plan.aims import describe_ratio, foretell
-from knobscope.storage import write_sealed
 from knobscope.tables import read_table, write_table
 from knobscope.workflow.pipeline import Pipeline
 

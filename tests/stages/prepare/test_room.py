@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Workload, load_study
 from knobscope.stages.prepare import DiskRoom, estimate_space, prepare_snapshot
-from knobscope.storage import write_sealed
 from knobscope.workflow.forecast import describe_study
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import studies
 
-from knobscope.storage import read_sealed
+from knobscope.durable_files import read_sealed
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 

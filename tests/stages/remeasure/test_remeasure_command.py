@@ -7,8 +7,8 @@ import duckdb
 import pytest
 
 from knobscope.cli import main
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.stages.detect import create_schema
-from knobscope.storage import read_sealed, write_sealed
 
 ROOT = Path(__file__).parents[3]
 STUDY = ROOT / "specs/studies/sqlite-causes.yaml"

@@ -11,6 +11,7 @@ import pytest
 from emulated import find_direct_memory, require_models
 
 from knobscope.devices import bring_up, load_device, take_down
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Case, load_study
 from knobscope.specs.models.transport import Transport, write_transport
 from knobscope.stages.remeasure import answering
@@ -20,7 +21,6 @@ from knobscope.stages.remeasure.experiment import Bench, measure_pairs
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount
-from knobscope.storage import write_sealed
 
 ROOT = Path(__file__).parents[3]
 STUDY = """

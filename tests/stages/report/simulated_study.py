@@ -14,10 +14,10 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Case, StudySpecs
 from knobscope.stages.detect import StudyFiles, build_database, run_rules, write_findings
 from knobscope.stages.plan import plan_screening, plan_sweep
-from knobscope.storage import write_sealed
 from knobscope.tables import write_table, write_tables
 
 Row = dict[str, Any]

@@ -8,10 +8,10 @@ import pytest
 from studies import make_folder, place_profile
 
 from knobscope.cli import main
+from knobscope.durable_files import write_sealed
 from knobscope.specs import load_study
 from knobscope.stages.detect import StudyFiles, build_database
 from knobscope.stages.report import render_report
-from knobscope.storage import write_sealed
 
 STUDY = """
 name: tiny

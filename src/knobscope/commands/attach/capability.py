@@ -9,11 +9,11 @@ from typing import Any, cast
 from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.program import Running
 from knobscope.devices import device_lock, find_block_device, open_device
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Device
 from knobscope.stages.characterise.profile import characterise_device
 from knobscope.stages.detect import WatchedProfile, judge_profile
-from knobscope.storage import write_sealed
 from knobscope.tables import DeviceProfile, read_document
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_micros, format_number, format_share

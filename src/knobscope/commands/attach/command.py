@@ -24,8 +24,8 @@ from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
 from knobscope.documents import add_json_argument, write_document
+from knobscope.durable_files import write_text
 from knobscope.errors import UserError
-from knobscope.storage import write_text
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE

@@ -12,10 +12,10 @@ from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import choose_knobs, parse_setting
 from knobscope.devices import find_block_device
 from knobscope.devices.mounts import find_mount
+from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Device, Value, load_study, read_spec
 from knobscope.specs.reading.base import check_name
-from knobscope.storage import write_text
 
 __all__ = ["check_place", "write_study"]
 

@@ -11,8 +11,8 @@ from knobscope.commands.compare.page import effect_rows, render_page
 from knobscope.commands.compare.reading import find_database, read_study
 from knobscope.commands.compare.text import format_comparison
 from knobscope.documents import add_json_argument, write_document
+from knobscope.durable_files import blame_content, write_text
 from knobscope.errors import UserError
-from knobscope.storage import blame_content, write_text
 
 __all__ = ["add_parser"]
 

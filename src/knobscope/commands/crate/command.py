@@ -10,10 +10,10 @@ from knobscope.commands.crate.contents import copy_contents
 from knobscope.commands.crate.layout import DATABASE
 from knobscope.commands.crate.metadata import load_rocrate, write_metadata
 from knobscope.commands.crate.opening import differing_files, open_crate, redraw
+from knobscope.durable_files import whole_directory, whole_file
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 from knobscope.specs.reading.arguments import find_study
-from knobscope.storage import whole_directory, whole_file
 from knobscope.study_data.study import StudyData
 from knobscope.text.formats import plural
 

@@ -12,11 +12,11 @@ from typing import IO, Any
 from knobscope.commands.crate.contents import draw
 from knobscope.commands.crate.layout import DATABASE, FIGURES, METADATA, REPORT, STUDIES
 from knobscope.commands.crate.metadata import sha256_of
+from knobscope.durable_files import remove, whole_directory
 from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
 from knobscope.specs import load_study
 from knobscope.specs.reading.source import observe_reading
-from knobscope.storage import remove, whole_directory
 
 __all__ = ["differing_files", "open_crate", "redraw"]
 

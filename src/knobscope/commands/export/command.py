@@ -6,11 +6,11 @@ from pathlib import Path
 
 from knobscope.commands.export.formats import FORMATS
 from knobscope.commands.export.ranking import chosen_case, ranked_knobs
+from knobscope.durable_files import write_json
 from knobscope.errors import UserError
 from knobscope.specs import load_study, value_text
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.plan.search_space import search_space
-from knobscope.storage import write_json
 
 __all__ = ["add_parser"]
 

@@ -12,11 +12,11 @@ from knobscope.commands.importing.columns import RUN_COLUMNS
 from knobscope.commands.importing.knobs import ImportedKnob
 from knobscope.commands.importing.runs import ImportedRun, ImportedTable
 from knobscope.commands.importing.specs import spec_files
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Case, Dbms, Value
 from knobscope.stages.characterise.curves import rank_tier
 from knobscope.stages.plan.blocks import config_id_of
 from knobscope.statistics.steadiness import summarise_window
-from knobscope.storage import write_sealed
 from knobscope.tables import TABLES, write_files
 
 __all__ = ["ImportedStudy", "write_study"]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from knobscope.commands.models.saving import make_prior, write_prior
 from knobscope.commands.models.starting import fit_from_prior
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import SpecErrors, check_prior_version, find_case, load_study
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments, add_study_name, find_study
 from knobscope.specs.reading.source import load_document
 from knobscope.stages.prepare import find_version
-from knobscope.storage import write_sealed
 
 __all__ = ["add_parser"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from knobscope import __version__
+from knobscope.durable_files import read_sealed, write_text
 from knobscope.errors import UserError
 from knobscope.specs import Prior, StudySpecs
-from knobscope.storage import read_sealed, write_text
 from knobscope.tables import DeviceProfile, read_document
 
 __all__ = ["make_prior", "write_prior"]

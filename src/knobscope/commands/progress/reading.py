@@ -9,10 +9,10 @@ from typing import Any
 from pydantic import Field
 
 from knobscope.documents import Part
+from knobscope.durable_files import DamagedFileError
 from knobscope.specs import Case, StudySpecs
 from knobscope.stages.measure.progress import BlockState, progress_file, read_progress
 from knobscope.stages.plan import effort_of
-from knobscope.storage import DamagedFileError
 from knobscope.tables import read_table
 
 __all__ = ["CaseProgress", "ProgressDocument", "Results", "StudyProgress"]

@@ -9,6 +9,7 @@ from knobscope.commands.startable.asked import asked_range, is_numeric, numeric_
 from knobscope.commands.startable.drawn import try_study
 from knobscope.commands.startable.search import NothingStartsError, Refused, search_range
 from knobscope.commands.startable.trials import Trials, open_trials
+from knobscope.durable_files import write_json
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import (
@@ -28,7 +29,6 @@ from knobscope.specs import (
     suggest,
 )
 from knobscope.specs.reading.arguments import find_spec
-from knobscope.storage import write_json
 
 __all__ = ["add_parser", "find_startable", "open_record"]
 

@@ -16,6 +16,7 @@ from knobscope.commands.table.documents import ReplayDocument
 from knobscope.commands.table.replay_page import render_page
 from knobscope.commands.table.table import Table, add_jobs_argument, add_table_parser, read_table, response_name
 from knobscope.documents import write_document
+from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes
 from knobscope.stages.plan import SAMPLERS, Draw, count_random
@@ -35,7 +36,6 @@ from knobscope.statistics.stability import (
     explain_stability,
 )
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
-from knobscope.storage import write_text
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 

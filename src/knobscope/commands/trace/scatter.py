@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from knobscope.commands.trace.columns import OPERATIONS, fetch_columns
 from knobscope.commands.trace.reading import Trace
-from knobscope.storage import write_text
+from knobscope.durable_files import write_text
 
 if TYPE_CHECKING:
     import duckdb

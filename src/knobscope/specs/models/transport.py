@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
-from knobscope.storage import DamagedFileError, read_sealed, write_sealed
+from knobscope.durable_files import DamagedFileError, read_sealed, write_sealed
 
 __all__ = [
     "WAIT_US",

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from knobscope.devices import device_lock, load_device, open_device
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
 from knobscope.stages.characterise.profile import Mode, characterise_device
-from knobscope.storage import write_sealed
 from knobscope.tables.devices import DevicePropertyRow
 
 __all__ = ["add_parser"]

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from knobscope.durable_files import whole_file
 from knobscope.specs import VERDICTS, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect.database import StudyFiles, build_database, write_findings
 from knobscope.stages.detect.rules import run_rules
-from knobscope.storage import whole_file
 from knobscope.study_data.opening import open_study
 
 __all__ = ["add_parser", "describe_findings"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from knobscope.durable_files import blame_content, read_sealed, whole_file
 from knobscope.errors import UserError
 from knobscope.processes import open_temporary, usable_cores
 from knobscope.processes.parallel import one_thread
@@ -27,7 +28,6 @@ from knobscope.stages.detect.tuning import add_tuned
 from knobscope.stages.detect.value_order import level_text
 from knobscope.stages.plan import list_left_out
 from knobscope.statistics.drift import rank_drift
-from knobscope.storage import blame_content, read_sealed, whole_file
 from knobscope.study_data.opening import MOST_ROWS
 from knobscope.tables import (
     LOCKED,

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from knobscope.devices import open_device
+from knobscope.durable_files import read_sealed, whole_file, write_sealed
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import read_findings, run_rules, write_findings
 from knobscope.stages.imitate.findings import blamed_cause, imitate_findings
-from knobscope.storage import read_sealed, whole_file, write_sealed
 from knobscope.study_data.opening import open_study
 from knobscope.tables.detection import FindingRow
 

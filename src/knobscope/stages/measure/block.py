@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from knobscope.durable_files import whole_directory
 from knobscope.errors import UserError
 from knobscope.specs import Case, StudySpecs, Value, split_kernel
 from knobscope.stages.measure.care import DeviceCare
@@ -19,7 +20,6 @@ from knobscope.stages.measure.run import Bench, measure_run, now_text
 from knobscope.stages.measure.sessions import find_session
 from knobscope.stages.measure.store import RunStore, run_id_of
 from knobscope.stages.prepare import Snapshot, SnapshotFailedError, load_values_of, prepare_snapshot
-from knobscope.storage import whole_directory
 from knobscope.tables import BLOCK_TABLES, PlanRow, RunRecord, RunRow, rows_of, write_tables
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knobscope.devices import PoweredDisk, open_powered_disk
+from knobscope.durable_files import synchronise_filesystem
 from knobscope.generators import GeneratorError, RowWriter, Session, count_lost
 from knobscope.processes import find_service_user, make_shared_directory
 from knobscope.servers import Instance, Server, ServerFailedError, open_instance
@@ -15,7 +16,6 @@ from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.measure.load import client_session
 from knobscope.stages.measure.validity import RunFailedError
 from knobscope.stages.prepare import Snapshot, copy_snapshot
-from knobscope.storage import synchronise_filesystem
 
 __all__ = ["PowerCut", "cut_power"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from knobscope.durable_files import blame_content, create_file
 from knobscope.specs import Value
-from knobscope.storage import blame_content, create_file
 from knobscope.tables import RunRow
 from knobscope.text.formats import format_rate, format_seconds, loosen_units
 

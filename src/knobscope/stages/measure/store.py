@@ -4,9 +4,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from knobscope.durable_files import DamagedFileError, set_aside, write_sealed
 from knobscope.identity import hash_identity, run_identity
 from knobscope.specs import Case, StudySpecs, Value
-from knobscope.storage import DamagedFileError, set_aside, write_sealed
 from knobscope.tables import PlanRow, RunRecord, read_document
 
 __all__ = ["RunStore", "run_id_of"]

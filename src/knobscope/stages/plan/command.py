@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from knobscope.durable_files import blame_content, read_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Case, StudySpecs, find_case, load_study, value_text
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
@@ -14,7 +15,6 @@ from knobscope.stages.plan.narrowing import find_costly
 from knobscope.stages.plan.pairs import interacting_pairs
 from knobscope.stages.plan.rounds import case_space, plan_reinforcement, plan_screening, plan_sweep, sampling_method
 from knobscope.stages.plan.sampling import Key
-from knobscope.storage import blame_content, read_sealed
 from knobscope.tables import PlanRow, write_table
 
 

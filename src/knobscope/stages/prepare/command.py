@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from knobscope.devices import device_lock, open_device
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Study, Value, find_case, load_study, parse_case, split_kernel, with_filesystem
@@ -14,7 +15,6 @@ from knobscope.specs.checks.check import find_version_misfits
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
 from knobscope.stages.prepare.room import DiskRoom
 from knobscope.stages.prepare.snapshot import SnapshotFailedError, prepare_snapshot
-from knobscope.storage import write_sealed
 from knobscope.tables import read_table
 
 __all__ = ["add_parser", "load_values_of"]

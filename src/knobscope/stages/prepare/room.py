@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from knobscope.devices import require_free
+from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
 from knobscope.generators import record_bytes
 from knobscope.specs import Generator, Workload
-from knobscope.storage import DamagedFileError, read_sealed
 
 __all__ = ["DiskRoom", "estimate_space"]
 

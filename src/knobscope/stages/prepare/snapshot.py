@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from knobscope.devices import require_free
+from knobscope.durable_files import DamagedFileError, read_sealed, synchronise_filesystem, write_sealed
 from knobscope.errors import UserError
 from knobscope.generators import (
     GeneratorCall,
@@ -53,7 +54,6 @@ from knobscope.servers import (
 from knobscope.specs import Dbms, Generator, Value, Workload, split_configuration, split_kernel
 from knobscope.stages.prepare.room import DiskRoom, estimate_space
 from knobscope.stages.prepare.tables import keep_tables, read_tables
-from knobscope.storage import DamagedFileError, read_sealed, synchronise_filesystem, write_sealed
 
 __all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.generators import Session, read_back
 from knobscope.servers import Instance
 from knobscope.specs import Dbms
-from knobscope.storage import read_sealed, write_sealed
 
 __all__ = ["keep_tables", "read_tables", "table_question"]
 

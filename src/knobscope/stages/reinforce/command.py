@@ -4,12 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import find_case, load_study
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
 from knobscope.stages.plan import aim_of, describe_aim, sweep_references, value_configurations
 from knobscope.stages.reinforce.decision import decide
-from knobscope.storage import write_sealed
 from knobscope.tables import read_table
 
 __all__ = ["add_parser"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from knobscope.durable_files import finite
 from knobscope.stages.plan import describe_ratio
 from knobscope.stages.reinforce.precision import Precision, SweepRuns, count_more, measure_precision
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.power import Aim
-from knobscope.storage import finite
 from knobscope.text.formats import join_words, list_names, loosen_units, plural
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, StudySpecs, load_study
@@ -30,7 +31,6 @@ from knobscope.stages.remeasure.questions import (
     what_if_number,
 )
 from knobscope.statistics.looks import SIGNIFICANCE
-from knobscope.storage import write_sealed
 from knobscope.study_data.opening import open_study
 from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
 from knobscope.tables.detection import EffectRow, FindingRow

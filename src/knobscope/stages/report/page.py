@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope import __version__
+from knobscope.durable_files import write_text
 from knobscope.figures import Figure, figure_style, write_figures
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.sections import (
@@ -37,7 +38,6 @@ from knobscope.stages.report.sections import (
     order_figures,
     time_figures,
 )
-from knobscope.storage import write_text
 from knobscope.study_data.study import StudyData
 from knobscope.tables import TABLES
 from knobscope.text.formats import plural

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Case, Dbms, StudySpecs, Value, find_case, is_factor, load_study, value_text
 from knobscope.specs.reading.arguments import add_case_argument, add_measured_study, choose_study, list_results
@@ -25,7 +26,6 @@ from knobscope.stages.plan import (
 from knobscope.stages.select.noise import measure_noise
 from knobscope.stages.select.selection import mark_selected, select_knobs
 from knobscope.stages.select.warm_start import WarmStart, find_warm_start
-from knobscope.storage import write_sealed
 from knobscope.tables import read_table
 
 if TYPE_CHECKING:

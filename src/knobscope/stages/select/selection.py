@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from knobscope.durable_files import finite
 from knobscope.errors import UserError
 from knobscope.processes.parallel import one_thread
 from knobscope.statistics.curves import important_points
@@ -19,7 +20,6 @@ from knobscope.statistics.response import read_response, remove_block_offsets
 from knobscope.statistics.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
 from knobscope.statistics.tunability import Tunability, measure_tunability
-from knobscope.storage import finite
 
 if TYPE_CHECKING:
     import pandas as pd

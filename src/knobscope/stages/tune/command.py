@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from knobscope.durable_files import read_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import find_case, load_study, parse_case
@@ -13,7 +14,6 @@ from knobscope.specs.reading.arguments import add_case_argument, add_study_argum
 from knobscope.stages.measure import BlockProgress, cut_case, open_cutter, open_measurer, write_block
 from knobscope.stages.tune.session import count_runs, tune_case
 from knobscope.stages.tune.tuner import make_tuners
-from knobscope.storage import read_sealed
 from knobscope.tables import write_table
 
 __all__ = ["add_parser"]

@@ -11,7 +11,7 @@ from small_ext4 import make_ext4, mounted
 
 from knobscope.cli import main
 from knobscope.devices.power import shut_down
-from knobscope.storage import (
+from knobscope.durable_files import (
     DamagedFileError,
     create_file,
     read_sealed,
