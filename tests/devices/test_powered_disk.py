@@ -16,7 +16,7 @@ from pathlib import Path
 from knobscope.devices import open_powered_disk
 from knobscope.processes import keep_mounts_private
 
-keep_mounts_private()
+keep_mounts_private(None)
 with open_powered_disk(Path(sys.argv[1]), 64 << 20) as disk:
     file, block = disk.directory / "file", mmap.mmap(-1, 4096)
     file.write_bytes(b"a" * 65536)

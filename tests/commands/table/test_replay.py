@@ -54,7 +54,7 @@ def test_same_seed_same_result_whatever_the_number_of_processes(table: Path, tmp
     assert once["trials"] != other["trials"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_stability_of_conclusions_is_another_reason_to_stop(table: Path, tmp_path: Path) -> None:
     r2, stability, both = (
         run(table, tmp_path, "--response", "y", "--trials", "3", "--stop", rule) for rule in ("r2", "stability", "both")
@@ -92,7 +92,9 @@ def test_noise_never_stops_and_says_why(model: str, tmp_path: Path) -> None:
 def test_replicates_come_together_and_show_the_noise(tmp_path: Path) -> None:
     rows = pd.concat([known_grid(noise=0.8, seed=seed) for seed in range(3)])
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    result = run(tmp_path / "rows.csv", tmp_path, "--response", "y", "--trials", "2", "--step", ".3", "--log")
+    result = run(
+        tmp_path / "rows.csv", tmp_path, "--response", "y", "--trials", "2", "--step", ".3", "--log", "--model", "anova"
+    )
     assert (result["rows"], result["settings"]) == (1296, 432)
     for trial in result["trials"]:
         assert not trial["stopped"] and trial["runs"] == 1296

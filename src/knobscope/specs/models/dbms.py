@@ -214,7 +214,7 @@ class Dbms(SpecModel):
         if self.lifecycle is None:
             return
         texts: dict[tuple[str, ...], Iterable[str]] = {
-            ("generators", name): arguments for name, arguments in self.generators.items()
+            ("generators", name): arguments for name, arguments in self.generators.items() if arguments
         }
         if self.connection is not None:
             texts["connection", "properties"] = self.connection.properties.values()

@@ -42,9 +42,11 @@ final class RunClock extends Thread {
   @Override
   public void run() {
     try {
-      long fromNs = pass(System.nanoTime(), settings.warmupNs(), at -> Events.emitTime("measuring", at));
+      long fromNs = pass(System.nanoTime(), settings.warmupNs(), at -> {
+        StatementCounts.SHARED.openWindow();
+        Events.emitTime("measuring", at);
+      });
       log.openWindow();
-      StatementCounts.SHARED.openWindow();
       long toNs = pass(fromNs, settings.measureNs(), this::end);
       finish(fromNs, toNs);
     } catch (RuntimeException | IOException e) {
