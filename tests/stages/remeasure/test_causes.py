@@ -11,7 +11,7 @@ from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule, shipped_r
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.questions import Question
-from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, amount_of, remaining_share
+from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, amount_of
 from knobscope.tables import WhatIfRunRow
 
 CASE = Case("toy", "ssd", "w")
@@ -367,28 +367,6 @@ def test_runs_that_failed_say_why() -> None:
     found.add(ITSELF, broken)  # type: ignore[arg-type]
     assert found.conclusion == "undecided"
     assert "without a result: no end after 40 s" in found.describe()
-
-
-def test_intervals_of_shares_cover_as_often_as_they_say() -> None:
-    """Truth .6 of an effect, 4 pairs, noise of a quarter of the effect in each."""
-    rng = np.random.default_rng(1)
-    hits = 0
-    for _ in range(1000):
-        original, changed = (amount_of(rng.normal(mean, 0.25, 4).tolist()) for mean in (1, 0.4))
-        share = remaining_share(changed, original, NOTHING)
-        hits += share.low <= 0.6 <= share.high
-    assert 0.93 <= hits / 1000 <= 0.97
-
-
-def test_a_share_of_a_clear_effect_has_ends() -> None:
-    """However few and noisy pairs the what-if device has; an effect that is not clear has none."""
-    changed = Amount(0.4, 0.3, 2)
-    share = remaining_share(changed, Amount(1.0, 0.4, 11), NOTHING)
-    assert share.estimate == pytest.approx(0.6)
-    assert math.isfinite(share.low) and share.low < 0.6 < share.high < math.inf
-    assert remaining_share(changed, Amount(1.0, 0.5, 11), NOTHING).high == math.inf
-    gap = remaining_share(changed, Amount(1.0, 0.1, 11), Amount(0.5, 0.1, 11))
-    assert math.isfinite(gap.low) and gap.estimate == pytest.approx(1.2)
 
 
 def test_every_cause_that_a_rule_names_has_properties() -> None:
