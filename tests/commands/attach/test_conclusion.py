@@ -9,6 +9,7 @@ from knobscope.commands.attach.budget import read_budget
 from knobscope.commands.attach.conclusion import conclude, suggest
 from knobscope.commands.attach.facts import Facts, Operation
 from knobscope.commands.attach.settings import list_advice, parse_setting
+from knobscope.commands.attach.sums import Sums, add_shares
 from knobscope.specs import Dbms
 
 
@@ -165,3 +166,15 @@ def test_advice_has_value_and_risk(postgresql: Dbms) -> None:
 )
 def test_answers_become_values_of_studies(postgresql: Dbms, knob: str, text: str, value: Any) -> None:
     assert parse_setting(postgresql, knob, text) == value
+
+
+@pytest.mark.parametrize(("flushes", "foreign"), [(400, 0.0), (0, 0.75)])
+def test_what_a_journal_writes_at_flushes_is_nobody_elses(flushes: int, foreign: float) -> None:
+    """The kernel's sums tell whose the bytes are by process and cgroup only, and the journal is in none of them."""
+    counted = [0] * 17
+    counted[6], counted[15] = 400 * 4 * 8, flushes  # four blocks of 4 KiB for one that the server wrote
+    before, after = (
+        Sums(at, device, written, None, None, "")
+        for at, device, written in ((0.0, [0] * 17, 0), (1.0, counted, 400 * 4096))
+    )
+    assert add_shares(facts(writes=1600), before, after).foreign_share == foreign

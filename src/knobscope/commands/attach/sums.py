@@ -18,6 +18,9 @@ __all__ = ["Sums", "add_shares", "complete_facts", "describe_sums", "read_sums"]
 #: (https://docs.kernel.org/block/stat.html; flushes since 5.5).
 _COLUMNS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14), "flush": (15, 16)}
 _BUSY, _WEIGHTED = 9, 10  # milliseconds with a request in flight, and of all requests together
+#: The file system's journal writes for whoever flushes, and counts as nobody's: at each flush its own two blocks, and
+#: three of what a file that grows changes.
+_JOURNAL_BYTES = 5 * 4096
 _SECTOR = 512
 _WITHOUT_BPF = (
     "Without BPF: numbers of requests, times and depth are those of the whole device, from /proc/diskstats; sizes are "
@@ -71,7 +74,8 @@ def add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)
     own = _difference(before.written, after.written) if own is None else own
-    foreign = None if own is None or not moved else max(1 - own / moved, 0.0)
+    of_journal = sum(added[_COLUMNS["flush"][0] :][:1]) * _JOURNAL_BYTES
+    foreign = None if own is None or not moved else max(1 - (own + of_journal) / moved, 0.0)
     operations = {
         op: replace(operation, foreign_per_s=operation.device_per_s * (foreign or 0))
         for op, operation in facts.operations.items()
