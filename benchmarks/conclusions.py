@@ -4,7 +4,7 @@
 
 The study has measured two DBMSs with all combinations of some settings (specs/studies/benchmark-settings.yaml). The
 conclusion is which of the two is faster, by the mean of the natural-log ratio of throughput. For each sampling rate it
-prints the share of random samples of the combinations whose conclusion is another than that of all, and the share of
+prints the share of random samples of the combinations whose conclusion differs from that of all, and the share of
 single combinations in which another system is faster than in the sample. Idea: Hui et al., SIGMOD 2024.
 """
 
