@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from knobscope.commands.introspect.mechanisms import guess_mechanisms, read_labelled
+from knobscope.knob_texts.mechanisms import guess_mechanisms, read_labelled
 from knobscope.machine_code import Code, Program, find_server, read_code
 from knobscope.specs import Dbms, read_spec
 

@@ -47,7 +47,7 @@ _COMMANDS = {
     "attach": "knobscope.commands.attach.command",
     "judge": "knobscope.commands.judge",
     "trace": "knobscope.commands.trace.command",
-    "io-knobs": "knobscope.commands.io_knobs",
+    "io-knobs": "knobscope.commands.io_knobs.command",
     "models": "knobscope.commands.models.command",
     "crate": "knobscope.commands.crate.command",
     "export": "knobscope.commands.export.command",

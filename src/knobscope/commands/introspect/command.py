@@ -9,11 +9,11 @@ from typing import Any
 from knobscope.commands.introspect.asking import ask_catalogue, read_settings
 from knobscope.commands.introspect.catalogue import Catalogue, read_catalogue
 from knobscope.commands.introspect.comments import read_comments
-from knobscope.commands.introspect.mechanisms import guess_mechanisms, read_labelled
 from knobscope.commands.introspect.writing import render_catalogue, render_knobs
 from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
+from knobscope.knob_texts.mechanisms import guess_mechanisms, read_labelled
 from knobscope.machine_code import MOST_CALLS, Code, Program, find_server, read_code
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Introspection, read_spec

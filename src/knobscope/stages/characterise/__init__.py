@@ -1,5 +1,5 @@
 """Characterise: what a device prefers, measured by fio."""
 
-from knobscope.stages.characterise.profile import Mode, characterise_device
+from knobscope.stages.characterise.profile import Mode, characterise_device, write_profile
 
-__all__ = ["Mode", "characterise_device"]
+__all__ = ["Mode", "characterise_device", "write_profile"]

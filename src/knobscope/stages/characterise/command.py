@@ -3,12 +3,11 @@
 import argparse
 from pathlib import Path
 
-from knobscope.devices import device_lock, load_device, open_device
-from knobscope.durable_files import write_sealed
+from knobscope.devices import load_device
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
-from knobscope.stages.characterise.profile import Mode, characterise_device
+from knobscope.stages.characterise.profile import Mode, write_profile
 from knobscope.tables.devices import DevicePropertyRow
 
 __all__ = ["add_parser"]
@@ -17,9 +16,7 @@ __all__ = ["add_parser"]
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     device, name, mode = _choose(args)
-    with open_device(device, args.root, name) as opened, device_lock(opened.block):
-        profile = characterise_device(opened, args.mode or mode)
-    write_sealed(args.out, profile)
+    profile = write_profile(device, args.root, name, args.mode or mode, args.out)
     print(f"{device.name} ({profile['tier']}), measured in {profile['method']['seconds']:.0f} s")
     for row in profile["properties"]:
         print(_describe(row))

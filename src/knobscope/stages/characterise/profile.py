@@ -4,11 +4,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from knobscope.devices import OpenDevice
+from knobscope.devices import OpenDevice, device_lock, open_device
+from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
+from knobscope.specs import Device
 from knobscope.stages.characterise.curves import PAGE, Measured, Point, choose_knee, find_saturation, rank_tier
 from knobscope.stages.characterise.fio import FioRefusedError, lay_out_file
 from knobscope.stages.characterise.kernel import read_kernel_facts
@@ -19,11 +22,19 @@ from knobscope.stages.characterise.session import Session
 from knobscope.stages.characterise.unit import TimedWrite
 from knobscope.tables.devices import DeviceCurveRow, DeviceProfile, DeviceProfileRow
 
-__all__ = ["Mode", "characterise_device", "measure_profile"]
+__all__ = ["Mode", "characterise_device", "measure_profile", "write_profile"]
 
 Mode = Literal["quick", "full"]
 
 _SCHEDULES: dict[Mode, Schedule] = {"quick": QUICK, "full": FULL}
+
+
+def write_profile(device: Device, root: Path, owner: str, mode: Mode, out: Path) -> DeviceProfile:
+    """Measure a device and write its profile; `owner` names the scratch directory. Errors as in characterise_device."""
+    with open_device(device, root, owner) as opened, device_lock(opened.block):
+        profile = characterise_device(opened, mode)
+    write_sealed(out, profile)
+    return profile
 
 
 def characterise_device(opened: OpenDevice, mode: Mode) -> DeviceProfile:

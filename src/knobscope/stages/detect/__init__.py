@@ -15,7 +15,7 @@ from knobscope.stages.detect.database import (
 from knobscope.stages.detect.effects import add_effects, effects_of_case
 from knobscope.stages.detect.evidence import RunsBehind, find_busy_share, find_runs_behind
 from knobscope.stages.detect.guards import find_stalled_runs
-from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
+from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison, read_io_profiles
 from knobscope.stages.detect.metrics import METRICS, Metric
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
 from knobscope.stages.detect.one_profile import WatchedProfile, has_other_unit, judge_profile
@@ -50,6 +50,7 @@ __all__ = [
     "merge_findings",
     "most_gain",
     "read_findings",
+    "read_io_profiles",
     "read_rows",
     "replace_effects",
     "run_rules",

@@ -7,8 +7,9 @@ from knobscope.statistics.io_responses import Comparison, compare_with_marks, fi
 
 if TYPE_CHECKING:
     import duckdb
+    import pandas as pd
 
-__all__ = ["IO_RESPONSES", "add_io_related", "io_marks_comparison"]
+__all__ = ["IO_RESPONSES", "add_io_related", "io_marks_comparison", "read_io_profiles"]
 
 #: Responses of the I/O profile and what they are, in words.
 IO_RESPONSES = {
@@ -30,6 +31,7 @@ IO_RESPONSES = {
     "write_call_size": "mean size of a write call",
     "sync_calls_per_op": "sync calls per operation",
     "syscalls_per_op": "system calls on files per operation",
+    "storage_waits_per_op": "waits for storage per operation",
 }
 
 #: Counts are known from totals too; shares, order and depth only from runs that BPF watched without losing events.
@@ -53,8 +55,12 @@ _RUNS = """
         SELECT run_id, coalesce(sum(calls) FILTER (op = 'sync'), 0)::DOUBLE AS syncs FROM io_modes GROUP BY run_id
     ), all_calls AS (
         SELECT run_id, sum(calls)::DOUBLE AS syscalls FROM syscalls GROUP BY run_id
+    ), storage_waits AS (
+        SELECT run_id,
+            coalesce(sum(waits) FILTER (reason IN ('flush', 'write', 'read', 'fault', 'journal')), 0)::DOUBLE AS waits
+        FROM waits GROUP BY run_id
     )
-    SELECT r.run_id, r.dbms, r.device, r.workload, r.config_id,
+    SELECT r.run_id, r.dbms, r.device, r.workload, r.config_id, operations::DOUBLE AS operations,
         reads / nullif(operations, 0) AS reads_per_op,
         read_bytes / nullif(operations, 0) AS read_bytes_per_op,
         m.writes_per_op, m.write_bytes_per_op, m.flushes_per_op,
@@ -67,14 +73,16 @@ _RUNS = """
         read_call_bytes / nullif(read_calls, 0) AS read_call_size,
         write_call_bytes / nullif(write_calls, 0) AS write_call_size,
         syncs / nullif(operations, 0) AS sync_calls_per_op,
-        syscalls / nullif(operations, 0) AS syscalls_per_op
+        syscalls / nullif(operations, 0) AS syscalls_per_op,
+        waits / nullif(operations, 0) AS storage_waits_per_op
     FROM ok_runs r
     LEFT JOIN run_metrics m USING (run_id)
     LEFT JOIN profile USING (run_id)
     LEFT JOIN calls USING (run_id)
     LEFT JOIN syncs USING (run_id)
     LEFT JOIN all_calls USING (run_id)
-    WHERE phase = 'screen'
+    LEFT JOIN storage_waits USING (run_id)
+    WHERE phase = ?
     ORDER BY r.run_id
 """
 
@@ -88,7 +96,7 @@ def add_io_related(connection: "duckdb.DuckDBPyConnection", fdr: float) -> None:
     """Fill the table from the runs and knob values of a study's database."""
     import pandas as pd
 
-    runs = connection.execute(_RUNS).df()
+    runs = read_io_profiles(connection, "screen")
     varied = connection.execute("SELECT dbms, knob FROM knobs WHERE in_study ORDER BY ALL").df()
     tables = []
     for dbms, of_dbms in runs.groupby("dbms", sort=True):
@@ -102,6 +110,11 @@ def add_io_related(connection: "duckdb.DuckDBPyConnection", fdr: float) -> None:
             tables.append(relations.assign(dbms=dbms, device=device, workload=workload))
     if tables:
         add_frame(connection, "io_related", pd.concat(tables, ignore_index=True))
+
+
+def read_io_profiles(connection: "duckdb.DuckDBPyConnection", phase: str) -> "pd.DataFrame":
+    """Return a row for each run of a phase that is ok: its case, operations and IO_RESPONSES."""
+    return connection.execute(_RUNS, [phase]).df()
 
 
 def io_marks_comparison(connection: "duckdb.DuckDBPyConnection") -> dict[str, Comparison]:

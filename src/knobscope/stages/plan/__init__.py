@@ -1,8 +1,8 @@
 """Plan: specs become blocks of runs."""
 
 from knobscope.stages.plan.aims import aim_of, describe_aim, describe_ratio
-from knobscope.stages.plan.blocks import sentinel_positions
-from knobscope.stages.plan.dependents import smallest_change
+from knobscope.stages.plan.blocks import plan_row, sentinel_positions
+from knobscope.stages.plan.dependents import SweptValue, smallest_change, swept_values
 from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.effort import Effort, effort_of, screening_effort, sweep_effort
 from knobscope.stages.plan.narrowing import CostlySetting, find_costly, narrow
@@ -30,6 +30,7 @@ __all__ = [
     "Draw",
     "Effort",
     "RefusedValue",
+    "SweptValue",
     "aim_of",
     "case_space",
     "count_random",
@@ -43,6 +44,7 @@ __all__ = [
     "list_refused",
     "narrow",
     "plan_reinforcement",
+    "plan_row",
     "plan_screening",
     "plan_sweep",
     "read_earlier",
@@ -53,5 +55,6 @@ __all__ = [
     "smallest_change",
     "sweep_effort",
     "sweep_references",
+    "swept_values",
     "value_configurations",
 ]

@@ -10,7 +10,15 @@ import numpy as np
 from knobscope.specs import Case, Dbms, Value
 from knobscope.tables import PlanRow
 
-__all__ = ["build_block", "config_id_of", "load_id_of", "seed_of", "sentinel_positions", "split_into_blocks"]
+__all__ = [
+    "build_block",
+    "config_id_of",
+    "load_id_of",
+    "plan_row",
+    "seed_of",
+    "sentinel_positions",
+    "split_into_blocks",
+]
 
 #: At least every so many runs the default configuration is measured again.
 _SENTINEL_EVERY = 12
@@ -69,16 +77,33 @@ def build_block(
             sequence.append((configurations[order[position]], False))
     return [
         {
-            "block_id": block_id,
-            "phase": phase,
+            **plan_row(dbms, block_id, phase, configuration, repeat, position, is_sentinel=is_sentinel),
             "round": round_,
-            "position": position,
-            "config_id": config_id_of(case.dbms, configuration),
-            "is_sentinel": is_sentinel,
-            "repeat": repeat,
-            "load_id": load_id_of(dbms, configuration),
-            "configuration": json.dumps(dict(configuration), sort_keys=True),
-            "is_chosen": False,
         }
         for position, (configuration, is_sentinel) in enumerate(sequence)
     ]
+
+
+def plan_row(
+    dbms: Dbms,
+    block_id: str,
+    phase: str,
+    configuration: Mapping[str, Value],
+    repeat: int,
+    position: int,
+    *,
+    is_sentinel: bool,
+) -> PlanRow:
+    """Return a row of table `plan`, of round 0."""
+    return {
+        "block_id": block_id,
+        "phase": phase,
+        "round": 0,
+        "position": position,
+        "config_id": config_id_of(dbms.name, configuration),
+        "is_sentinel": is_sentinel,
+        "repeat": repeat,
+        "load_id": load_id_of(dbms, configuration),
+        "configuration": json.dumps(dict(configuration), sort_keys=True),
+        "is_chosen": False,
+    }

@@ -15,7 +15,7 @@ from knobscope.devices import close_device
 from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.specs.models.transport import read_transport
 from knobscope.stages.measure import BlockProgress, Measurer, open_measurer
-from knobscope.stages.plan.blocks import config_id_of, load_id_of
+from knobscope.stages.plan.blocks import plan_row
 from knobscope.stages.remeasure.questions import TOGETHER, Question
 from knobscope.tables import PlanRow, RunRecord, WhatIfRunRow
 
@@ -212,15 +212,8 @@ def _plan_row(
 ) -> PlanRow:
     values = ";".join(f"{question.knob}={question.value}" for question in group if not question.is_default)
     block = hashlib.sha256(values.encode()).hexdigest()[:8]
-    return {
-        "block_id": f"{case}/explain-{bench.round}-{block}",
-        "phase": "explain",  # as the stage was called when the first stores were written
-        "round": bench.round,
-        "position": position,
-        "config_id": config_id_of(case.dbms, configuration),
-        "is_sentinel": configuration == group[0].reference,
-        "repeat": pair,
-        "load_id": load_id_of(bench.specs.dbms[case.dbms], configuration),
-        "configuration": json.dumps(dict(configuration), sort_keys=True),
-        "is_chosen": False,
-    }
+    block_id, phase = f"{case}/explain-{bench.round}-{block}", "explain"  # as the stage was called in the first stores
+    is_reference = configuration == group[0].reference
+    dbms = bench.specs.dbms[case.dbms]
+    row = plan_row(dbms, block_id, phase, configuration, pair, position, is_sentinel=is_reference)
+    return {**row, "round": bench.round}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knobscope.commands.introspect.mechanisms import MechanismModel, guess_mechanisms, read_labelled
+from knobscope.knob_texts.mechanisms import MechanismModel, guess_mechanisms, read_labelled
 from knobscope.machine_code import Code, Reader
 
 SPECS = Path(__file__).parents[3] / "specs/dbms"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knobscope.commands.introspect.concepts import find_concepts
+from knobscope.knob_texts.concepts import find_concepts
 from knobscope.machine_code import Code, compare_neighbours
 from knobscope.specs import KnobCatalogue, LabelledSettings, read_knob_catalogue, read_labelled_settings
 from knobscope.statistics.arrays import Floats
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import FeatureUnion
 
-__all__ = ["MechanismModel", "guess_mechanisms", "read_labelled"]
+__all__ = ["MechanismModel", "guess_mechanisms", "list_strangers", "read_labelled"]
 
 _OTHER = "other"
 #: Log odds at which a guess is sure enough to be learned from with half its weight or so, and how often that is done.
@@ -220,11 +220,22 @@ def _find_known(
     dbms: str, knobs: Mapping[str, Any], labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> dict[str, str]:
     """Return the mechanisms that are known by name: those of the DBMS, then those of its relatives, nearest first."""
-    shared = {candidate: len(of.keys() & knobs.keys()) for candidate, of in labelled.items()}
-    relatives = [
-        candidate for candidate, count in shared.items() if count >= max(_FEWEST_SHARED, _RELATED * len(knobs))
-    ]
     mechanisms: dict[str, str] = {}
-    for source in [*sorted(relatives, key=shared.__getitem__), dbms]:
+    for source in [*_list_relatives(knobs, labelled), dbms]:
         mechanisms |= {name: str(knob["mechanism"]) for name, knob in labelled.get(source, {}).items()}
     return mechanisms
+
+
+def _list_relatives(knobs: Mapping[str, Any], labelled: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the DBMSs that share many names of knobs, those that share most last."""
+    shared = {candidate: len(of.keys() & knobs.keys()) for candidate, of in labelled.items()}
+    fewest = max(_FEWEST_SHARED, _RELATED * len(knobs))
+    return sorted((name for name, count in shared.items() if count >= fewest), key=shared.__getitem__)
+
+
+def list_strangers(
+    dbms: str, knobs: Mapping[str, Any], labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> dict[str, Mapping[str, Mapping[str, Any]]]:
+    """Return the labels of all DBMSs but this one and its relatives: what a model may learn that is scored on it."""
+    related = {dbms, *_list_relatives(knobs, labelled)}
+    return {name: of for name, of in labelled.items() if name not in related}

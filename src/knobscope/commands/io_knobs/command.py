@@ -7,8 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from knobscope.commands.io_knobs.measuring import (
+    MeasuredCasePart,
+    add_measuring_arguments,
+    describe_case,
+    measure_cases,
+)
 from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
+from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
@@ -38,9 +45,14 @@ class IoKnobsDocument(Part):
     study: str
     comparison: dict[str, ComparisonPart] = Field(description="By DBMS.")
     tests: list[Annotated[dict[str, Any], RowSchema(IoRelatedRow)]] = Field(description="Rows of table `io_related`.")
+    measured: dict[str, MeasuredCasePart] | None = Field(
+        default=None, description="With `--measure`, by case; `comparison` and `tests` are empty then."
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.measure or args.dry_run:
+        return _run_measuring(args)
     study = load_study(find_study(args.study), args.root, runnable=False).study
     database = args.database or Path("results") / study.name / "study.duckdb"
     with open_study(database) as connection:
@@ -53,6 +65,19 @@ def _run(args: argparse.Namespace) -> int:
     if not write_document(args, {"study": study.name, "comparison": comparison, "tests": tests}):
         related = [_describe_test(row) for row in tests if row["verdict"] == "related"]
         print("\n".join([*related, *(_describe_marks(dbms, marks) for dbms, marks in compared.items())]))
+    return 0
+
+
+def _run_measuring(args: argparse.Namespace) -> int:
+    if args.runs < 1:
+        raise UserError(f"--runs is {args.runs}; expected at least 1")
+    follow_pipeline()
+    measured = measure_cases(args)
+    if args.dry_run:
+        return 0
+    document = {"study": find_study(args.study).stem, "comparison": {}, "tests": [], "measured": measured}
+    if not write_document(args, document):
+        print("\n\n".join(describe_case(case, of_case) for case, of_case in measured.items()))
     return 0
 
 
@@ -79,13 +104,18 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "io-knobs",
-        help="show which knobs of a finished study change the I/O, with precision and recall",
+        help="show which knobs of a study change the I/O, with precision and recall",
         description="Show which knobs of a finished study explain a significant part of the I/O profile (table "
-        "`io_related`), and compare them with the mechanisms that the specs mark: precision and recall.",
+        "`io_related`), and compare them with the mechanisms that the specs mark: precision and recall. With --measure "
+        "no finished study is needed: each knob of the study is run in pairs with the default configuration, and is "
+        "I/O-related when I/O calls, waits or counts of the device change beyond noise. Text and code of the DBMS, "
+        "judged by what is known of other DBMSs, decide which knobs are measured first, and of those that the runs do "
+        "not reach.",
     )
     add_study_name(parser)
     parser.add_argument(
         "--database", type=Path, metavar="FILE", help="the study's DuckDB file (default: results/STUDY/study.duckdb)"
     )
+    add_measuring_arguments(parser)
     add_json_argument(parser, IoKnobsDocument, may_be_file=True)
     parser.set_defaults(run=_run)
