@@ -10,7 +10,7 @@ import pytest
 from knobscope.knob_texts.mechanisms import MechanismModel, guess_mechanisms, read_labelled
 from knobscope.machine_code import Code, Reader
 
-SPECS = Path(__file__).parents[3] / "specs/dbms"
+SPECS = Path(__file__).parents[2] / "specs/dbms"
 Labelled = dict[str, dict[str, dict[str, Any]]]
 
 

@@ -9,23 +9,19 @@ other, a knob counts more when calls lead from where it is read to a request to 
 steers nothing. How often this is right about a DBMS that it has not seen is measured by `benchmarks/mechanisms.py`.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knobscope.knob_texts.concepts import find_concepts
+from knobscope.knob_texts.features import Text, make_features, make_regression, read_text, read_texts
 from knobscope.machine_code import Code, compare_neighbours
 from knobscope.specs import KnobCatalogue, LabelledSettings, read_knob_catalogue, read_labelled_settings
 from knobscope.statistics.arrays import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import FeatureUnion
 
 __all__ = ["MechanismModel", "guess_mechanisms", "list_strangers", "read_labelled"]
 
@@ -38,78 +34,9 @@ _MOST_BY_NEIGHBOURS = 0.5
 #: knobs of I/O of PostgreSQL, MariaDB and Redis 47 to 78 % have one, of the others 18 to 28 %, which makes 1 for it and
 #: .4 to 1.2 against it; but part of that the words have said already.
 _BY_A_WAY = 0.75
-#: What a concept counts: the words of a text have a length of 1 together.
-_OF_CONCEPTS = 0.5
 #: DBMSs that share so many of their settings' names are relatives: versions and forks share 56 % and more, others at
 #: most 8 %.
 _RELATED, _FEWEST_SHARED = 0.25, 10
-#: Words of a sentence.
-_FEWEST_WORDS = 3
-#: A sentence that says that the knob does nothing.
-_WITHOUT_EFFECT = re.compile(r"\W*unused\b|.*\bno effect\W*$", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class _Text:
-    name: str  # in words
-    sentence: str
-    has_effect: bool  # as far as it says
-
-
-def _read_text(name: str, knob: Mapping[str, Any]) -> _Text:
-    """Split innodb_io_capacity, appendfsync-no and memtableFlushPeriod into words; add the first sentence about it.
-
-    Further sentences name what the knob has to do with, and so more mechanisms than the one that it steers.
-    """
-    parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
-    name_words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
-    sentence = _find_sentence(knob.get("description") or "")
-    has_effect = _WITHOUT_EFFECT.match(sentence) is None
-    return _Text(name_words, f"{name_words} . {sentence} {knob.get('unit') or ''}", has_effect)
-
-
-def _find_sentence(text: str) -> str:
-    """Return the first sentence of a text; what ends before three words ("Note:", "5 seconds.") is none by itself."""
-    for end in re.finditer(r"[.:!?](?= )", text):
-        if len(text[: end.end()].split()) >= _FEWEST_WORDS:
-            return text[: end.end()]
-    return text
-
-
-def _read_texts(knobs: Mapping[str, Mapping[str, Any]]) -> list[_Text]:
-    return [_read_text(name, knob) for name, knob in knobs.items()]
-
-
-def _names(texts: Sequence[_Text]) -> list[str]:
-    return [text.name for text in texts]
-
-
-def _sentences(texts: Sequence[_Text]) -> list[str]:
-    return [text.sentence for text in texts]
-
-
-def _concepts(texts: Sequence[_Text]) -> Floats:
-    return _OF_CONCEPTS * np.hstack([find_concepts(_names(texts)), find_concepts(_sentences(texts))])
-
-
-def _features() -> "FeatureUnion":
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.pipeline import make_pipeline, make_union
-    from sklearn.preprocessing import FunctionTransformer
-
-    parts = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
-    word_vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, stop_words="english")
-    return make_union(
-        make_pipeline(FunctionTransformer(_names), parts),
-        make_pipeline(FunctionTransformer(_sentences), word_vectorizer),
-        FunctionTransformer(_concepts),
-    )
-
-
-def _regression() -> "LogisticRegression":
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=2, class_weight="balanced", max_iter=1000)
 
 
 class MechanismModel:
@@ -117,7 +44,7 @@ class MechanismModel:
 
     def __init__(self, labelled: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
         rows = {
-            (_read_text(name, knob), str(knob["mechanism"])): None
+            (read_text(name, knob), str(knob["mechanism"])): None
             for knobs in labelled.values()
             for name, knob in knobs.items()
         }  # what two versions of a DBMS say in the same words counts once
@@ -129,42 +56,42 @@ class MechanismModel:
 
         They are minus infinity of a knob of which the DBMS says that it does nothing, and of one that nothing reads.
         """
-        texts = _read_texts(knobs)
+        texts = read_texts(knobs)
         return dict(zip(knobs, self._learn(*self._transform(texts), texts, list(knobs), code).tolist(), strict=True))
 
     def guess(self, knobs: Mapping[str, Mapping[str, Any]], code: Code | None = None) -> dict[str, str]:
         """Return the mechanism of each knob of a DBMS; `other` where it steers none."""
-        texts = _read_texts(knobs)
+        texts = read_texts(knobs)
         labelled, unlabelled = self._transform(texts)
         odds = self._learn(labelled, unlabelled, texts, list(knobs), code)
-        named = _regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
+        named = make_regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
         return {
             name: str(mechanism) if chance > 0 else _OTHER
             for name, mechanism, chance in zip(knobs, named, odds, strict=True)
         }
 
-    def _transform(self, texts: Sequence[_Text]) -> "tuple[csr_matrix, csr_matrix]":
+    def _transform(self, texts: Sequence[Text]) -> "tuple[csr_matrix, csr_matrix]":
         """Return the features of the labelled knobs, and of some others, whose words count as well."""
-        features = _features().fit([*self._texts, *texts])
+        features = make_features().fit([*self._texts, *texts])
         return features.transform(self._texts).tocsr(), features.transform(texts).tocsr()
 
     def _learn(
         self,
         labelled: "csr_matrix",
         unlabelled: "csr_matrix",
-        texts: Sequence[_Text],
+        texts: Sequence[Text],
         names: Sequence[str],
         code: Code | None,
     ) -> Floats:
         """Return log odds: learn from the labels, and then from the guesses, each by how sure it is."""
         from scipy.sparse import vstack
 
-        odds = _add_code(_regression().fit(labelled, self._steers).decision_function(unlabelled), names, code)
+        odds = _add_code(make_regression().fit(labelled, self._steers).decision_function(unlabelled), names, code)
         all_features = vstack([labelled, unlabelled])
         for _ in range(_ROUNDS):
             steers = np.concatenate([self._steers, odds > 0])
             weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
-            learned = _regression().fit(all_features, steers, sample_weight=weights)
+            learned = make_regression().fit(all_features, steers, sample_weight=weights)
             odds = _add_code(learned.decision_function(unlabelled), names, code)
         unread = code.unread if code is not None else frozenset()
         has_effect = [text.has_effect and name not in unread for text, name in zip(texts, names, strict=True)]

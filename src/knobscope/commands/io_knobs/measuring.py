@@ -81,11 +81,11 @@ def measure_cases(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     for case in specs.cases:
         dbms = specs.dbms[case.dbms]
         names = [name for name in case_space(specs, case).levels if not is_factor(name)]
+        if args.dry_run:
+            _tell_cost(specs, case, list_candidates(specs, case, names), args.runs)
+            continue
         odds = judge_texts(dbms, names, args.root / "specs/dbms")
         candidates = list_candidates(specs, case, order_by_doubt(odds))
-        if args.dry_run:
-            _tell_cost(specs, case, candidates, args.runs)
-            continue
         with_runs = _measure(specs, case, candidates, args)
         documents[str(case)] = _document(specs, case, odds, *with_runs)
     return documents
