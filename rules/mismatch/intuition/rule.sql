@@ -1,11 +1,13 @@
 -- intuition: changing the knob moves throughput against the expectation of raising it.
 -- Source: CP-Detector (He et al., ASE 2020), which checks performance properties of options; kept as the baseline of
 --        the other rules.
--- Needs: effects (throughput_ops) and the knob's `expect`; knobs without it are not judged, nor are special values, for
---        which the intuition says nothing (unless it expects no effect at all).
+-- Needs: effects (throughput_ops) and the knob's `expect`, or one that its documentation suggests; knobs without either
+--        are not judged, nor are special values, for which the intuition says nothing (unless it expects no effect at
+--        all).
 -- Mismatch: the effect is significant, and against the expectation.
 -- None: the interval rules out an effect against the expectation that matters.
--- Insufficient: the effect has no interval, or one that does not rule that out.
+-- Insufficient: the effect has no interval, or one that does not rule that out; or the documentation suggests the
+--        expectation with less confidence than `least_confidence`.
 -- Penalty: throughput of the faster of the two values / that of the slower one.
 -- Cannot see: an expectation that holds for another workload; the spec has one word per knob.
 WITH judged AS (
@@ -21,6 +23,7 @@ verdicts AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
         CASE
+            WHEN expect_confidence < getvariable('least_confidence') THEN 'unsure'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN NOT matters AND NOT (
                 (expect = 'faster' OR rules_out_gain(raised_high)) AND (expect = 'slower' OR rules_out_loss(raised_low))
@@ -42,7 +45,8 @@ SELECT
     exp(high) - 1 AS effect_high,
     penalty_of(verdict, estimate) AS penalty,
     {
-        baseline: baseline, step: step, expect: expect, mechanism: mechanism, throughput_ratio: exp(estimate),
+        baseline: baseline, step: step, expect: expect, expect_confidence: expect_confidence,
+        least_confidence: getvariable('least_confidence'), mechanism: mechanism, throughput_ratio: exp(estimate),
         q_value: q_value, noise: noise, reference_ops: reference, runs: runs, blocks: blocks,
         obstacle: obstacle, smallest: smallest_effect(low, high)
     } AS evidence

@@ -11,7 +11,7 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 
-__all__ = ["find_concepts"]
+__all__ = ["find_concepts", "find_cues"]
 
 #: Concept -> words, or parts of them, in names whose parts are apart and in sentences; all in lower case.
 _CONCEPTS = {
@@ -93,8 +93,48 @@ _CONCEPTS = {
 }
 _SEARCHED = [re.compile(pattern) for pattern in _CONCEPTS.values()]
 
+#: What a knob does to performance, by words of a whole description; the first two are what it is said to gain and cost.
+_CUES = {
+    "gain": r"fast|speed|perform|efficien|improv|optimi[sz]|accelerat|(reduc|avoid|sav|minimi)\w* .*(overhead|latency"
+    r"|i/?o|cpu|time|cost|writes|reads|calls|lookups|seeks|copies)|shorten|less (time|cpu|memory|i/?o)|throughput",
+    "cost": r"at the (cost|expense)|trade|however|\bbut\b|may (lose|be lost)|risk|unsafe|slower|slow down"
+    r"|penalty|overhead|more (memory|space|cpu|disk)|expensive|degrad|less (accura|precis|safe)",
+    "reuse": r"cache|cached|reus|pool(ing)?\b|prefetch|pre-?load|pre-?alloc|read ?ahead|batch|combin|merg|coalesc"
+    r"|pushdown|push down|lazy|eager|skip|bypass|async|parallel|pipelin|vectori|native|compil|jit|short.?circuit",
+    "safety": r"durab|sync\b|fsync|crash|power|consisten|isolation|secur|encrypt|certificate (check|verif)|checksum"
+    r"|verif|validat|authenticat|integrity|recover|loss|stale",
+    "compact": r"compress|encod|codec|level of",
+    "rhythm": r"interval|period|timeout|time ?out|how (often|long)|frequency|every|delay|wait|retry|retries|backoff"
+    r"|age\b|ttl|expire|retention|idle|duration|seconds|milliseconds|\bms\b",
+    "bound": r"threshold|ratio|percent|fraction|factor|trigger|limit|at most|at least|rate",
+    "amount": r"(number|amount|size|count) of|maximum|max\b|minimum|bytes|capacity|memory|heap",
+    "workers": r"threads?\b|workers?\b|process(es)?\b|concurren|connections?\b|cores?\b|handlers?",
+    "room": r"buffer|cache size|pool size|quota|queue|slots|open files|memory (used|limit|for)|stack",
+    "switch": r"whether|enabl|disabl|\bif (set|true|on|enabled|this)|when (set|true|on|enabled)|turn(s|ed)? o(n|ff)"
+    r"|allow|use \w+ (for|to|when)|boolean|flag|should",
+    "watching": r"\blog(s|ged|ging)?\b|monitor|track|debug|trac(e|ing)|audit|statistic|metric|profil|report|record|dump"
+    r"|collect|histogram|diagnos|verbose|warn",
+    "checking": r"check|verif|validat|enforce|assert|detect|ensure|scan for|inspect|strict|double",
+    "place": r"\bpath\b|director|\bfile (name|path|that|to)|folder|location|\burl\b|\buri\b|address|\bhost|\bport\b"
+    r"|socket file|endpoint|domain",
+    "name": r"\bname(s|d)?\b|prefix|suffix|password|user(name)?\b|\bkey ?store|trust ?store|identifier|\bid\b|token"
+    r"|class\b|list of|comma|label|plugin|script|realm|cipher",
+    "meaning": r"format|charset|character set|collat|locale|language|time ?zone|syntax|semantic|case|null|mode\b"
+    r"|version|protocol|compatib|default (value|type)|behaviou?r|standard|type of",
+}
+_CUED = [re.compile(pattern) for pattern in _CUES.values()]
+
 
 def find_concepts(texts: Sequence[str]) -> Floats:
     """Return which concepts a text is about (1 or 0), shape (texts, concepts)."""
-    matches = [[pattern.search(text.lower()) is not None for pattern in _SEARCHED] for text in texts]
-    return np.array(matches, float).reshape(len(texts), len(_SEARCHED))
+    return _search(texts, _SEARCHED)
+
+
+def find_cues(texts: Sequence[str]) -> Floats:
+    """Return which cues about performance a text has (1 or 0), shape (texts, cues)."""
+    return _search(texts, _CUED)
+
+
+def _search(texts: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Floats:
+    matches = [[pattern.search(text.lower()) is not None for pattern in patterns] for text in texts]
+    return np.array(matches, float).reshape(len(texts), len(patterns))

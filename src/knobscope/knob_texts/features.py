@@ -33,14 +33,16 @@ class Text:
     has_effect: bool  # as far as it says
 
 
-def read_text(name: str, knob: Mapping[str, Any]) -> Text:
+def read_text(name: str, knob: Mapping[str, Any], *, is_whole: bool = False) -> Text:
     """Split innodb_io_capacity, appendfsync-no and memtableFlushPeriod into words; add the first sentence about it.
 
-    Further sentences name what the knob has to do with, and so more mechanisms than the one that it steers.
+    Further sentences name what the knob has to do with, and so more mechanisms than the one that it steers; with
+    `is_whole` they count, too.
     """
     parts = re.sub(r"([a-z])([A-Z])", r"\1 \2", name)
     name_words = re.sub(r"[^A-Za-z0-9]+", " ", parts).lower().strip()
-    sentence = _find_sentence(knob.get("description") or "")
+    description = knob.get("description") or ""
+    sentence = description if is_whole else _find_sentence(description)
     has_effect = _WITHOUT_EFFECT.match(sentence) is None
     return Text(name_words, f"{name_words} . {sentence} {knob.get('unit') or ''}", has_effect)
 

@@ -2,7 +2,7 @@
 
 from knobscope.specs.completing.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.completing.factors import shapes_data, split_configuration
-from knobscope.specs.completing.labelled import LabelledSettings, read_labelled_settings
+from knobscope.specs.completing.labelled import LabelledSettings, read_labelled_properties, read_labelled_settings
 from knobscope.specs.completing.products import Product, select_fields
 from knobscope.specs.completing.startable import (
     Refusal,
@@ -150,6 +150,7 @@ __all__ = [
     "parse_case",
     "part_knob",
     "read_knob_catalogue",
+    "read_labelled_properties",
     "read_labelled_settings",
     "read_record",
     "read_rule",

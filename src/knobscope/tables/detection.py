@@ -77,7 +77,12 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
     blocks: Annotated[Integer, "Blocks that hold such runs and runs of what they are compared with."]
     set_aside: Annotated[Integer, "Runs with this value that were set aside (table `set_aside_runs`)."]
     reference_set_aside: Annotated[Integer, "The same of what it is compared with: mostly default runs."]
-    expect: Annotated[Text | None, "What raising the knob should do to performance, as its spec says."]
+    expect: Annotated[
+        Text | None, "What raising the knob should do to performance, as its spec says or its documentation suggests."
+    ]
+    expect_confidence: Annotated[
+        Real | None, "How sure that is where it was proposed from the documentation; NULL: the spec says it."
+    ]
     mechanism: Annotated[Text, "I/O mechanism that the knob steers."]
     durability: Annotated[Truth, "Whether the value risks committed data."]
 

@@ -13,7 +13,7 @@ from knobscope.commands.introspect.writing import render_catalogue, render_knobs
 from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
-from knobscope.knob_texts.mechanisms import guess_mechanisms, read_labelled
+from knobscope.knob_texts import guess_mechanisms, propose_expectations, read_labelled, read_properties
 from knobscope.machine_code import MOST_CALLS, Code, Program, find_server, read_code
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Introspection, read_spec
@@ -35,7 +35,9 @@ def _run(args: argparse.Namespace) -> int:
     raw_catalogue = read_catalogue(dbms.introspect, rows, dbms.knobs.keys())
     labelled = read_labelled(args.root / "specs/dbms")
     code = _follow_settings(dbms, args.program, raw_catalogue)
-    catalogue = Catalogue(guess_mechanisms(dbms.name, raw_catalogue.knobs, labelled, code), raw_catalogue.left_out)
+    knobs = guess_mechanisms(dbms.name, raw_catalogue.knobs, labelled, code)
+    knobs = propose_expectations(knobs, read_properties(args.root / "specs/dbms", labelled))
+    catalogue = Catalogue(knobs, raw_catalogue.left_out)
     as_json = render_catalogue(dbms.name, answer.version, catalogue)
     as_yaml = render_knobs(dbms.name, answer.version, catalogue, code)
     if args.out is not None:

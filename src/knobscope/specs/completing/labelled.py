@@ -8,11 +8,17 @@ from pathlib import Path
 
 from pydantic import Field
 
-from knobscope.specs.models.knob import Mechanism
+from knobscope.specs.models.knob import KnobProperty, Mechanism
 from knobscope.specs.reading.base import Name, SpecModel
 from knobscope.specs.reading.json_file import read_json_file
 
-__all__ = ["LabelledSetting", "LabelledSettings", "read_labelled_settings"]
+__all__ = [
+    "LabelledProperties",
+    "LabelledSetting",
+    "LabelledSettings",
+    "read_labelled_properties",
+    "read_labelled_settings",
+]
 
 
 class LabelledSetting(SpecModel):
@@ -35,3 +41,15 @@ def read_labelled_settings(path: Path) -> LabelledSettings:
     """Return the settings in a file; SpecErrors where it holds something else."""
     expected = "settings with `description` and `mechanism`, as the other files next to it hold them"
     return read_json_file(path, LabelledSettings, expected)
+
+
+class LabelledProperties(SpecModel):
+    """Which property some of these settings have: `specs/dbms/properties.json`."""
+
+    source: str = Field(description="How they were chosen, and who labelled them.")
+    properties: dict[Name, dict[str, KnobProperty]] = Field(min_length=1, description="DBMS -> setting -> property.")
+
+
+def read_labelled_properties(path: Path) -> LabelledProperties:
+    """Return the labels in a file; SpecErrors where it holds something else."""
+    return read_json_file(path, LabelledProperties, "`source` and `properties`, by DBMS and setting")

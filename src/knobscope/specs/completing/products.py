@@ -63,7 +63,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "plan sweep tune": "type range range_is values default scale special requires refused becomes",
         "sweep": "when",
         "tune verdict": "durability",
-        "verdict": "control expect mechanism",
+        "verdict": "control expect mechanism proposal",
         "report": "description source",
         "nothing": "since until category",
     },

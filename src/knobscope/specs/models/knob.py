@@ -10,7 +10,7 @@ from knobscope.specs.models.quantity import count_units
 from knobscope.specs.models.writing import Apply, Writing, same_value
 from knobscope.specs.reading.base import Misfit, SpecModel, Value, value_text
 
-__all__ = ["Knob", "Mechanism", "check_range", "find_repeated"]
+__all__ = ["Knob", "KnobProperty", "Mechanism", "Proposal", "check_range", "find_repeated"]
 
 Mechanism = Literal[
     "flush",
@@ -31,6 +31,8 @@ Mechanism = Literal[
     "other",
 ]
 
+KnobProperty = Literal["trade_off", "optimisation", "resource", "function", "none"]
+
 _NUMERIC = ("integer", "real")
 Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 
@@ -47,6 +49,16 @@ def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Itera
     for index, value in enumerate(values):
         if any(same_value(value, earlier) for earlier in values[:index]):
             yield Misfit((*location, index), f"{value!r} a second time", "each value once")
+
+
+class Proposal(SpecModel):
+    """What the documentation of a knob lets one expect of performance, by a model that has read other DBMSs'."""
+
+    property: KnobProperty = Field(description="Whether it is a trade-off, an optimisation, a resource, ... .")
+    expect: Literal["faster", "slower", "none"] | None = Field(
+        default=None, description="What raising it should do; absent where the property does not say."
+    )
+    confidence: float = Field(ge=0, le=1, description="Chance that the model gives that property.")
 
 
 class Knob(SpecModel):
@@ -103,6 +115,11 @@ class Knob(SpecModel):
     expect: Literal["faster", "slower", "none"] | None = Field(
         default=None,
         description="The intuition: what raising it should do to performance; absent when there is none.",
+    )
+    proposal: Proposal | None = Field(
+        default=None,
+        exclude_if=lambda proposal: proposal is None,
+        description="What `knobscope introspect` proposes for `expect`; it counts where that is absent.",
     )
     control: bool = Field(
         default=False,

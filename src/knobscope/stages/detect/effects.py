@@ -13,6 +13,7 @@ its terms.
 """
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -168,13 +169,20 @@ def _add_knob_columns(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFra
         baseline = None if pd.isna(cell) else cell  # runs that were measured elsewhere may not tell their default
         knob: Knob | None = specs.dbms[dbms].knobs.get(name)
         changed = [(specs.dbms[dbms].knobs.get(beside_knob), text) for beside_knob, text in beside_values.items()]
-        about = {key: getattr(knob, key, None) for key in ("unit", "expect", "mechanism")}
+        about = {key: getattr(knob, key, None) for key in ("unit", "mechanism")} | _expectation(knob)
         key = {"dbms": dbms, "knob": name, "baseline": baseline, "beside": None if pd.isna(beside) else beside}
         for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
             risky = any(spec is not None and spec.risks(text) for spec, text in [(knob, value), *changed])
             rows.append({**key, "value": value, "step": step, "durability": risky, **about})
     described = pd.DataFrame(rows).astype({"step": "Int64", **{name: effects[name].dtype for name in _CHANGE[2:]}})
     return effects.merge(described, how="left", on=["dbms", *_CHANGE])
+
+
+def _expectation(knob: Knob | None) -> dict[str, Any]:
+    """Return what raising a knob should do, as its spec says, or as its documentation suggests and how surely."""
+    if knob is None or knob.expect is not None or knob.proposal is None or knob.proposal.expect is None:
+        return {"expect": knob.expect if knob is not None else None, "expect_confidence": math.nan}
+    return {"expect": knob.proposal.expect, "expect_confidence": knob.proposal.confidence}
 
 
 def add_frame(connection: "duckdb.DuckDBPyConnection", table: str, frame: "pd.DataFrame") -> None:
