@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from knobscope.knob_texts.concepts import find_cues
-from knobscope.knob_texts.features import Text, make_features, make_regression, read_text
+from knobscope.knob_texts.features import OF_MANY, Text, make_features, make_regression, read_text
 from knobscope.specs import read_labelled_properties
 from knobscope.statistics.arrays import Floats
 
@@ -37,7 +37,7 @@ class PropertyModel:
         texts = [text for knobs in labelled.values() for text in _read(knobs)]
         properties = [knob["property"] for knobs in labelled.values() for knob in knobs.values()]
         self._features = _make_features().fit(texts)
-        self._model = make_regression().fit(self._features.transform(texts), np.array(properties))
+        self._model = make_regression(**OF_MANY).fit(self._features.transform(texts), np.array(properties))
 
     def propose(self, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, float]]:
         """Return the likeliest property of each knob, and its chance."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knobscope.knob_texts.features import Text, make_features, make_regression, read_text, read_texts
+from knobscope.knob_texts.features import OF_MANY, OF_TWO, Text, make_features, make_regression, read_text, read_texts
 from knobscope.machine_code import Code, compare_neighbours
 from knobscope.specs import KnobCatalogue, LabelledSettings, read_knob_catalogue, read_labelled_settings
 from knobscope.statistics.arrays import Floats
@@ -64,7 +64,9 @@ class MechanismModel:
         texts = read_texts(knobs)
         labelled, unlabelled = self._transform(texts)
         odds = self._learn(labelled, unlabelled, texts, list(knobs), code)
-        named = make_regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
+        named = (
+            make_regression(**OF_MANY).fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
+        )
         return {
             name: str(mechanism) if chance > 0 else _OTHER
             for name, mechanism, chance in zip(knobs, named, odds, strict=True)
@@ -86,12 +88,14 @@ class MechanismModel:
         """Return log odds: learn from the labels, and then from the guesses, each by how sure it is."""
         from scipy.sparse import vstack
 
-        odds = _add_code(make_regression().fit(labelled, self._steers).decision_function(unlabelled), names, code)
+        odds = _add_code(
+            make_regression(**OF_TWO).fit(labelled, self._steers).decision_function(unlabelled), names, code
+        )
         all_features = vstack([labelled, unlabelled])
         for _ in range(_ROUNDS):
             steers = np.concatenate([self._steers, odds > 0])
             weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
-            learned = make_regression().fit(all_features, steers, sample_weight=weights)
+            learned = make_regression(**OF_TWO).fit(all_features, steers, sample_weight=weights)
             odds = _add_code(learned.decision_function(unlabelled), names, code)
         unread = code.unread if code is not None else frozenset()
         has_effect = [text.has_effect and name not in unread for text, name in zip(texts, names, strict=True)]
