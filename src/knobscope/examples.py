@@ -77,7 +77,10 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "judge": ["knobscope judge watched.json --profile device.json"],
     "trace": ["blkparse -i sda | gzip > trace.gz", "knobscope trace trace.gz --json profile.json --plot trace.svg"],
-    "io-knobs": ["knobscope io-knobs specs/studies/quickstart.yaml"],
+    "io-knobs": [
+        "knobscope io-knobs specs/studies/quickstart.yaml",
+        "knobscope io-knobs redis-all --measure --runs 100 -n",
+    ],
     "models": ["knobscope models save specs/studies/quickstart.yaml --as quickstart"],
     "crate": ["knobscope crate quickstart --out quickstart.crate.zip", "knobscope crate --open quickstart.crate.zip"],
     "export": ["knobscope export specs/studies/quickstart.yaml --to optuna --top 5 --out space.json"],

@@ -84,7 +84,7 @@ def read_properties(
 def propose_expectations(
     knobs: Mapping[str, dict[str, Any]], properties: Mapping[str, Mapping[str, Mapping[str, Any]]]
 ) -> dict[str, dict[str, Any]]:
-    """Return knobs with a `proposal` of what their documentation lets expect; knobs without a description have none."""
+    """Return knobs with a `proposal` of what their documentation suggests; knobs without a description have none."""
     described = {name: knob for name, knob in knobs.items() if knob.get("description")}
     if not described or not properties:
         return dict(knobs)

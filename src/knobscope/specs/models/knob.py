@@ -52,7 +52,7 @@ def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Itera
 
 
 class Proposal(SpecModel):
-    """What the documentation of a knob lets one expect of performance, by a model that has read other DBMSs'."""
+    """What the documentation of a knob suggests about performance, by a model that has read that of other DBMSs."""
 
     property: KnobProperty = Field(description="Whether it is a trade-off, an optimisation, a resource, ... .")
     expect: Literal["faster", "slower", "none"] | None = Field(
