@@ -48,5 +48,13 @@ def test_a_small_change_does_not_count() -> None:
     assert {judge(seed, size=8192 * 1.03, pairs=8).verdict for seed in range(20)} == {"none"}
 
 
+def test_the_mean_size_of_few_requests_says_nothing() -> None:
+    rng = np.random.default_rng(1)
+    references: list[Mapping[str, float]] = [run(rng) | {"writes_per_op": 2 / 5000} for _ in range(12)]
+    larger = [run(rng, size=20000.0) | {"writes_per_op": 2 / 5000} for _ in range(3)]
+    trials = [Trial(row, (references[i], references[i + 1])) for i, row in enumerate(larger)]
+    assert judge_trials(trials, IoNoise.of(NAMES, [references]), 0.05, 3, is_last=True).verdict == "none"
+
+
 def test_one_pair_decides_nothing() -> None:
     assert judge(0, pairs=1, flushes=0.1).verdict == "open"

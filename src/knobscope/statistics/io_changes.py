@@ -1,9 +1,10 @@
 """Whether a setting changes the I/O: runs with it between runs of what it is compared with.
 
 Each run with the setting is compared with the mean of the reference runs before and after it, so that steady drift
-cancels. The noise is that of successive reference runs, never less than that of a Poisson count: a single request more
-is no change. Per operation, I/O that a timer causes looks like more when the load is slower; per second, I/O that
-operations cause looks like less. A count has therefore to change both ways and in the same direction.
+cancels. The noise is that of successive reference runs, never less than that of a Poisson count, or of the mean of so
+many sizes: a single request more, or a larger one among few, is no change. Per operation, I/O that a timer causes looks
+like more when the load is slower; per second, I/O that operations cause looks like less. A count has therefore to
+change both ways and in the same direction.
 """
 
 import math
@@ -35,7 +36,7 @@ class _Responses:
     """Responses of a run: of counts per operation and per window, otherwise twice the same; NaN: not measured."""
 
     figures: Floats  # (responses, 2), logarithms; shares as they are
-    variance: Floats  # (responses,) that of a Poisson count
+    variance: Floats  # (responses,) at least: that of a Poisson count, and of the mean size of so many requests
 
 
 @dataclass(frozen=True)
@@ -133,4 +134,10 @@ def _read(names: Sequence[str], row: Mapping[str, float]) -> _Responses:
             figures[index] = value
         elif value > 0:
             figures[index] = math.log(value)
+            variance[index] = 1 / (_count_behind(name, row) * operations + 1)
     return _Responses(figures, variance)
+
+
+def _count_behind(name: str, row: Mapping[str, float]) -> float:
+    """Return per operation how many requests or calls a mean size is of; 1 of what is no size."""
+    return float(row.get(f"{name.removesuffix('_size')}s_per_op", 1.0)) if name.endswith("_size") else 1.0
