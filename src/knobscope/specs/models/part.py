@@ -45,7 +45,8 @@ class Part(SpecModel):
     files: list[str] = Field(
         default_factory=list,
         description="With `writing`: the files of the part, as patterns from the data directory on. They are moved "
-        "before the server starts, and looked for when it runs.",
+        "before the server starts, and looked for when it runs. With `load`: files that only this part has, as patterns "
+        "with {name}, which is also the table in them.",
     )
     setting: str | None = Field(
         default=None,
@@ -81,9 +82,12 @@ class Part(SpecModel):
             return
         if self.link is not None and ".." in self.link.split("/"):
             yield Misfit(("link",), repr(self.link), "a directory below the data directory")
-        for key in ("files", "setting"):
-            if getattr(self, key) and self.writing is None:
-                yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `writing` only")
+        if self.setting and self.writing is None:
+            yield Misfit(("setting",), f"this key together with `{kinds[0]}`", "it with `writing` only")
+        if self.files and self.link is not None:
+            yield Misfit(("files",), "this key together with `link`", "it with `writing` or `load`")
+        if self.load is not None and any(text.count("{name}") != 1 for text in self.files):
+            yield Misfit(("files",), repr(self.files), "patterns with {name} in them, once")
         for key in ("pointer", "session"):
             if getattr(self, key) and self.load is None:
                 yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `load` only")
