@@ -100,6 +100,21 @@ def test_an_answer_of_another_form_is_a_mistake_of_the_spec(written: Dbms, tmp_p
     assert "there is no 'name'" in str(caught.value)
 
 
+def test_an_answer_without_any_knob_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
+    """Each value was reported as one that reads back None, and the run as invalid."""
+    spec = changed(
+        written,
+        programs={"tool": {"find": ["printf"], "package": "coreutils"}},
+        readback={"command": ["tool", "delay=5ms\nother=1\n"], "parser": "pairs"},
+    )
+    with open_instance(spec, tmp_path) as instance, pytest.raises(UserError) as caught:
+        ask_instance(instance)
+    assert "pairs cannot read what `readback.command` gives (it finds none of the knobs there, such as " in str(
+        caught.value
+    )
+    assert "it begins with 'delay=5ms" in str(caught.value)
+
+
 def test_a_dbms_that_cannot_be_asked_is_trusted(written: Dbms, tmp_path: Path) -> None:
     data = load_extended(GOOD / "written.yaml")
     del data.data["readback"]
