@@ -310,7 +310,9 @@ class Answer:
         everything = self.shares.get(EVERYTHING)
         if self.conclusion == "cause":
             name, _ = self.causes[0]
-            most = "That is most of it" if len(self.shares) == 1 else f"Most of it disappears with {PROPERTY_WORDS[name]}"
+            most = (
+                "That is most of it" if len(self.shares) == 1 else f"Most of it disappears with {PROPERTY_WORDS[name]}"
+            )
             return f"{most}: this property is the cause."
         if self.conclusion == "not_the_device":
             gone = share_words(everything) if everything else ""
