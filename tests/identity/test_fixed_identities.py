@@ -1,7 +1,7 @@
 """What identifies runs and devices stays the same from version to version: stores of earlier versions are found again.
 
-The hashes were computed with version 0.2.0, those of shipped studies with 0.3.0. Where one changes, every run of every user is measured again: raise
-MEASURE_VERSION instead, and only where earlier runs can no longer be compared.
+The hashes were computed with version 0.2.0, those of shipped studies with 0.3.0. Where one changes, every run of every
+user is measured again: raise MEASURE_VERSION instead, and only where earlier runs can no longer be compared.
 """
 
 from pathlib import Path
