@@ -85,6 +85,24 @@ def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_pat
     assert "surely" in caught.value.log_tail
 
 
+def test_a_build_in_a_closed_place_finds_its_libraries(written: Dbms, tmp_path: Path) -> None:
+    """A run saw the programs of a build below /tmp or in a home directory, and not the libraries next to `bin`."""
+    for folder in ("bin", "lib", "private"):
+        (tmp_path / "build" / folder).mkdir(parents=True)
+        (tmp_path / "build" / folder / "words").write_text("delay\n5ms\n")
+    tool = tmp_path / "build/bin/tool"
+    tool.write_text('#!/bin/sh\nhere=$(dirname "$0")\ncat "$here/../lib/words"\ntest ! -e "$here/../private/words"\n')
+    tool.chmod(0o755)
+    spec = changed(
+        written,
+        programs={"tool": {"find": [str(tool)], "package": "coreutils"}},
+        readback={"command": ["tool"], "parser": "pairs"},
+    )
+    (tmp_path / "data").mkdir()
+    with open_instance(spec, tmp_path / "data") as instance:
+        assert ask_instance(instance) == {"delay": "5ms"}
+
+
 def test_an_answer_of_another_form_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
     """It was reported as a configuration that the DBMS refuses."""
     spec = changed(
