@@ -28,7 +28,7 @@ table() { # two settings, of which one matters
 }
 trace() { # sequential writes of 64 KiB with a read now and then
     awk 'BEGIN { print "ts_ns,lba,len_sectors,op,lat_ns"; for (i = 0; i < 20000; i++)
-        printf "%d,%d,128,%s,400000\n", i * 1000000, i * 128, i % 9 ? "W" : "R" }' >"$folder/trace.csv" &&
+        printf "%.0f,%d,128,%s,400000\n", i * 1000000, i * 128, i % 9 ? "W" : "R" }' >"$folder/trace.csv" &&
     .venv/bin/knobscope trace "$folder/trace.csv"
 }
 export_and_back() {
