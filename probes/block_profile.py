@@ -53,6 +53,8 @@ def summarise_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -
         "moved_processes": reading.moved_processes,
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
+        "passthrough_requests": _add(reading, "passthrough"),
+        "passthrough_bytes": _add(reading, "passthrough_bytes"),
         **summarise_depth(depths),
         "io_profile": [_summarise_operation(i, reading, scope) for i in range(len(OPERATIONS))],
         "io_sizes": list_sizes(reading.details, reading.odd_sizes),

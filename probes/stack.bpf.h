@@ -23,15 +23,15 @@ static __always_inline int is_upper(u64 device)
 static __always_inline u64 find_bio_of_stripe(u64 bio, u64 stripe)
 {
     u64 blocks = stripe + stripe_head__dev, own = (bio - blocks) / r5dev__END, above = 0;
-    u32 count = LOAD_WORD(stripe, stripe_head__disks);
+    u32 count = read_u32(stripe + stripe_head__disks);
 #pragma clang loop unroll(disable)
     for (u32 i = 0; i <= STRIPE_BLOCKS && i <= count && !above; i++) {
         u64 block = blocks + (i ? i - 1 : own) * r5dev__END;
-        above = LOAD_WORD(block, r5dev__written);
+        above = read_u64(block + r5dev__written);
         if (!above)
-            above = LOAD_WORD(block, r5dev__towrite);
+            above = read_u64(block + r5dev__towrite);
         if (!above)
-            above = LOAD_WORD(block, r5dev__toread);
+            above = read_u64(block + r5dev__toread);
     }
     return above;
 }
@@ -47,27 +47,27 @@ static __always_inline u64 find_bio_above(u64 bio)
 #endif
 #if defined(AT_clone_endio) && defined(HAVE_dm_target_io__clone) && defined(HAVE_dm_io__orig_bio)
     if (end_io == AT_clone_endio)
-        return LOAD_WORD(LOAD_WORD(bio - dm_target_io__clone, dm_target_io__io), dm_io__orig_bio);
+        return read_u64(read_u64(bio - dm_target_io__clone + dm_target_io__io) + dm_io__orig_bio);
 #endif
 #if defined(AT_crypt_endio) && defined(HAVE_dm_crypt_io__base_bio)
     if (end_io == AT_crypt_endio)
-        return LOAD_WORD(private, dm_crypt_io__base_bio);
+        return read_u64(private + dm_crypt_io__base_bio);
 #endif
 #if defined(AT_md_end_clone_io) && defined(HAVE_md_io_clone__orig_bio)
     if (end_io == AT_md_end_clone_io)
-        return LOAD_WORD(private, md_io_clone__orig_bio);
+        return read_u64(private + md_io_clone__orig_bio);
 #endif
 #if defined(AT_md_end_io_acct) && defined(HAVE_md_io_acct__orig_bio)
     if (end_io == AT_md_end_io_acct)
-        return LOAD_WORD(private, md_io_acct__orig_bio);
+        return read_u64(private + md_io_acct__orig_bio);
 #endif
 #if defined(AT_raid1_end_write_request) && defined(HAVE_r1bio__master_bio)
     if (end_io == AT_raid1_end_write_request || end_io == AT_raid1_end_read_request)
-        return LOAD_WORD(private, r1bio__master_bio);
+        return read_u64(private + r1bio__master_bio);
 #endif
 #if defined(AT_raid10_end_write_request) && defined(HAVE_r10bio__master_bio)
     if (end_io == AT_raid10_end_write_request || end_io == AT_raid10_end_read_request)
-        return LOAD_WORD(private, r10bio__master_bio);
+        return read_u64(private + r10bio__master_bio);
 #endif
 #if defined(AT_raid5_end_write_request) && defined(HAVE_stripe_head__dev) && defined(HAVE_r5dev__written)
     if (end_io == AT_raid5_align_endio)

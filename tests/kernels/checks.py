@@ -4,6 +4,7 @@ checks.py RESULTS [CHECK...]: a directory for the result, and which checks (defa
 """
 
 import contextlib
+import functools
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ftrace import Traced, trace_requests
+from stacks import STACKS, share_by_name, stacked
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Profile, Watch, gate, open_watch
@@ -226,6 +228,33 @@ def check_waits(disk: str) -> dict[str, Any]:
     return report if 0.99 <= shares[0] <= shares[-1] <= 1.01 else report | {"failed": "the waits do not add up"}
 
 
+def check_stack(name: str) -> dict[str, Any]:
+    """Direct and buffered I/O on a file system on a stack: which bytes of its disks have a name, against the kernel's sums."""
+    disks = [Path("/dev", disk) for disk in (_find_disk("QEMU"), _find_disk("ATA"), _find_nvme("n0"))]
+    with stacked(name, disks) as mount:
+        block = find_block_device(mount)
+        with open_watch(block, 4096, "process") as watch:
+            report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason, "limits": list(watch.limits)}
+            if watch.monitor != "bpf":
+                return report | {"failed": watch.reason}
+            job = f"fio --name=j --filename={mount}/direct --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --size=2m"
+            commands = f"{job} --rw=randwrite --output=/dev/null; {job} --rw=randread --output=/dev/null; "
+            commands += f"dd if=/dev/urandom of={mount}/buffered bs=64k count=64"
+            traced = Traced(Path("/dev/null"))
+            profile = follow(watch, traced, ["sh", "-c", commands], str(mount))
+    writes = {row["op"]: row for row in profile["io_profile"]}["write"]
+    lowest = (profile["levels"] or [None])[-1]
+    report |= share_by_name(profile) | {
+        "levels": profile["levels"],
+        "own_and_inode_share": (writes["own_bytes"] + writes["inode_bytes"]) / writes["device_bytes"],
+        "submitters": [row["submitter"] for row in profile["submitters"]],
+        "lost": {key: profile[key] for key in ("lost_events", "hidden_completions", "files_overflow", "missed_events")},
+    }
+    if lowest:
+        report["kernel_bytes"] = lowest["read_bytes"] + lowest["write_bytes"]
+    return report if report["named"] >= 0.99 else report | {"failed": "bytes without a name"}
+
+
 #: Name -> check of a guest's device.
 CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
@@ -233,6 +262,7 @@ CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "waits": lambda: check_waits(_find_nvme("n0")),
     "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
     "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
+    **{name: functools.partial(check_stack, name) for name in STACKS},
     "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
 }
 

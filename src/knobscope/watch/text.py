@@ -39,6 +39,7 @@ _LOSSES = {
     "addresses_overflow": "requests belong to a file that is not known",
     "unnamed_submitters": "times a thread's name found no room (their requests are those of `other`)",
     "failed_requests": "requests failed",
+    "passthrough_requests": "commands went to the device past the block layer (ioctl, io_uring_cmd, the driver itself)",
     "requeues": "requests were given back by the driver and issued again",
 }
 _OF_COMMAND = "caused by the command (flushes have no owner: all that reached the device count)"
@@ -50,11 +51,12 @@ Rows = Sequence[Mapping[str, Any]]
 def format_profile(profile: Profile) -> str:
     """Return the profile as text; with scope `process` what the command and what the whole device did stand apart."""
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
-    calls = format_calls(profile)
+    levels = _format_levels(profile.get("levels", ()))
+    calls = [levels, *format_calls(profile)]
     if not rows:
         blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
     elif profile["monitor"] == "procfs":
-        blocks = [_format_run(profile), _format_operations(rows, profile)]
+        blocks = [_format_run(profile), _format_operations(rows, profile), levels]
     elif profile["monitor"] == "light":
         counted = [_OF_DEVICE + "\n" + _format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         depth = f"device: mean depth {format_decimals(profile['mean_depth'], 2)} over the whole time, by Little's law"
@@ -102,6 +104,17 @@ def format_losses(profile: Mapping[str, Any]) -> str:
         )
     lines += profile.get("limits", ())
     return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
+
+
+def _format_levels(rows: Rows) -> str:
+    """Show a stack of storage from the watched device down."""
+    table = [["everything on each level of storage", "read MiB", "per byte above", "written MiB", "per byte above"]]
+    for row in rows:
+        cells = [" ".join(row["devices"])]
+        for op in ("read", "write"):
+            cells += [format_decimals(row[f"{op}_bytes"] / 2**20, 1), format_decimals(row[f"{op}_amplification"], 2)]
+        table.append(cells)
+    return align(table) if rows else ""
 
 
 def _format_operations(rows: Rows, profile: Profile) -> str:
