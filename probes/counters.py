@@ -157,7 +157,12 @@ def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, s
     for needed in ("block_rq_issue", "block_rq_complete"):
         if needed not in kernel.tracepoints:
             raise UnavailableError(f"this kernel has no tracepoint {needed}")
-    arguments = (_SOURCE, kernel, choose_handlers(kernel, is_stacked=bool(disk.uppers)), _list_constants(kernel, disk, unit, scope))
+    arguments = (
+        _SOURCE,
+        kernel,
+        choose_handlers(kernel, is_stacked=bool(disk.uppers)),
+        _list_constants(kernel, disk, unit, scope),
+    )
     try:
         return TypedProgram(*arguments, callable_functions=_CALLABLE), None
     except UnavailableError as refusal:
