@@ -229,7 +229,7 @@ def check_waits(disk: str) -> dict[str, Any]:
 
 
 def check_stack(name: str) -> dict[str, Any]:
-    """Direct and buffered I/O on a file system on a stack: which bytes of its disks have a name, against the kernel's sums."""
+    """Direct and buffered I/O on a stack: which bytes of its disks have a name, and how many the kernel counts."""
     disks = [Path("/dev", disk) for disk in (_find_disk("QEMU"), _find_disk("ATA"), _find_nvme("n0"))]
     with stacked(name, disks) as mount:
         block = find_block_device(mount)
