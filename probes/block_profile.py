@@ -124,7 +124,7 @@ def _summarise_operation(index: int, reading: Reading, scope: str) -> Row:
     for name, is_judged in (("aligned", op != "flush"), ("sequential", op in ("read", "write"))):
         row[f"{name}_requests"] = totals[name] if is_judged else None
         row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
-    row["append_requests"] = totals["appended"] if op == "write" else None
+    row["append_requests"] = totals["appended"] if op == "write" and reading.disks == 1 else None
     row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta", "merges", "splits")}
     for part, owners in _PARTS.items():
         row[f"{part}_requests"] = _count(totals, "requests", owners)
@@ -168,8 +168,15 @@ def _list_files(reading: Reading) -> list[Row]:
                     "end_sector": access.end,
                 }
                 row |= {"sequential_requests": sequential}
-                rows.append(row | summarise_pattern(access.pattern, is_write=op == "write"))
+                row |= summarise_pattern(access.pattern, is_write=op == "write")
+                rows.append(row if reading.disks == 1 else row | _forget_order(row))
     return rows
+
+
+def _forget_order(row: Row) -> Row:
+    """Return without a value what is judged by distances: on several disks a file's addresses go back and forth."""
+    unknown = ("append_share", "strided_share", "random_share", "first_sector", "end_sector")
+    return dict.fromkeys(unknown) | {"pattern": row["pattern"] if row["pattern"] in ("sequential", "few") else None}
 
 
 def _list_addresses(reading: Reading) -> list[Row]:

@@ -34,9 +34,9 @@ class Btf:
         )
         if magic != 0xEB9F:
             raise ValueError(f"BTF magic is {magic:#x}, expected 0xeb9f (little endian)")
-        self._types = base._types if base else b""
-        self._strings = base._strings if base else b""
-        self._positions = list(base._positions) if base else [0]  # type ids count from 1
+        self._types: bytes = base._types if base else b""
+        self._strings: bytes = base._strings if base else b""
+        self._positions: list[int] = list(base._positions) if base else [0]  # type ids count from 1
         self._named: dict[tuple[int, int], int] = dict(base._named) if base else {}
         begin = len(self._types)
         self._types += data[header + type_start : header + type_start + type_length]

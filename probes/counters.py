@@ -52,6 +52,7 @@ class Reading:
     dirty_bytes: int
     unwritten_bytes: int
     moved_processes: int
+    disks: int
     origins: Origins
 
 
@@ -100,6 +101,7 @@ class Counters(EpochCounters):
             dirty_bytes=_read_dirty_bytes(),
             unwritten_bytes=self._measure_unwritten(),
             moved_processes=self._program.count_moved(),
+            disks=len(self._disk.parts),
             origins=read_origins(self._program),
         )
 
@@ -166,7 +168,10 @@ def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, s
     try:
         return TypedProgram(*arguments, callable_functions=_CALLABLE), None
     except UnavailableError as refusal:
-        return Program(*arguments, callable_functions=_CALLABLE), str(refusal)
+        try:
+            return Program(*arguments, callable_functions=_CALLABLE), str(refusal)
+        except UnavailableError as untyped:
+            raise UnavailableError(f"{untyped}; with the kernel's types: {refusal}") from untyped
 
 
 def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[str, int | str]:

@@ -52,9 +52,7 @@ class EpochCounters:
         return int(self._config.epoch) & 1
 
     def _flip(self, *, is_following: bool) -> int:
-        learnt = self.get(
-            "config", 0
-        ).disks  # the kernel side finds the disks by itself and keeps their addresses there
+        learnt = self.get("config", 0).disks  # the kernel side notes there where it has found the disks
         now = time.monotonic_ns()
         self._config = self["config"].Leaf(now, self._config.epoch + 1, is_following, 0, learnt)
         self._program.put("config", 0, self._config)

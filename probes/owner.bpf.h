@@ -149,7 +149,7 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
 #endif
     if (op == OP_FLUSH)
         slot->asked.owner = DEVICE_FLUSH;
-#ifdef HAVE_block_io_start  // older kernels run programs without preemption and miss none
+#if defined(HAVE_block_io_start) && (defined(TYPED) || !STACKED)  // older kernels miss none, and else the stack is too small
     else if (slot->asked.owner == UNSEEN && is_measured(c)) {  // its start was missed: mostly the same thread issues it
         ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32),
             &slot->asked);

@@ -161,7 +161,7 @@ assert calls > 2, calls
 
 
 def test_one_block_that_io_submit_refuses_stops_it(watch: Watch, program: Program) -> None:
-    """A write to a file that is open for reading, and a sync of bytes, between sound ones; then the first one of all."""
+    """A write to a file that is open for reading, and a sync of bytes, between sound ones; then the first of all."""
     profile = run(
         watch,
         program(f"""{_LIBAIO}
