@@ -22,7 +22,8 @@ static __always_inline int is_upper(u64 device)
 #if defined(AT_raid5_end_write_request) && defined(HAVE_stripe_head__dev) && defined(HAVE_r5dev__written)
 static __always_inline u64 find_bio_of_stripe(u64 bio, u64 stripe)
 {
-    u64 blocks = stripe + stripe_head__dev, own = (bio - blocks) / r5dev__END, above = 0;
+    // By its vector, which lies in the block, too: the verifier takes the bio for a pointer, which nothing is subtracted from.
+    u64 blocks = stripe + stripe_head__dev, own = (read_u64(bio + bio__bi_io_vec) - blocks) / r5dev__END, above = 0;
     u32 count = read_u32(stripe + stripe_head__disks);
 #pragma clang loop unroll(disable)
     for (u32 i = 0; i <= STRIPE_BLOCKS && i <= count && !above; i++) {

@@ -228,12 +228,35 @@ def check_waits(disk: str) -> dict[str, Any]:
     return report if 0.99 <= shares[0] <= shares[-1] <= 1.01 else report | {"failed": "the waits do not add up"}
 
 
+#: Reads 25 blocks of 4 KiB by NVMe commands of its own; the argument is the disk.
+_PASSTHROUGH = """
+import ctypes, fcntl, os, struct, sys
+disk, data = os.open(sys.argv[1], os.O_RDWR), ctypes.create_string_buffer(4096)
+for number in range(25):
+    where = 0, ctypes.addressof(data), 0, 4096, 8 * number, 0, 7, 0, 0, 0, 0, 0
+    fcntl.ioctl(disk, 0xC0484E43, bytearray(struct.pack("<BBHIIIQQ10I", 2, 0, 0, 1, 0, 0, *where)))
+"""
+
+
+def check_passthrough(disk: str) -> dict[str, Any]:
+    """Commands that a program sends to an NVMe device past the block layer are counted, and nothing else is."""
+    with open_watch(find_block_device(Path("/dev", disk)), 4096, "device") as watch:
+        if watch.monitor != "bpf":
+            return {"monitor": watch.monitor, "failed": watch.reason}
+        program = [sys.executable, "-c", _PASSTHROUGH, f"/dev/{disk}"]
+        profile = follow(watch, Traced(Path("/dev/null")), program)
+    counts = profile["passthrough_requests"], profile["passthrough_bytes"]
+    report = {"passthrough": counts, "requests": sum(row["requests"] or 0 for row in profile["io_profile"])}
+    is_right = counts == (25, 25 * 4096) and report["requests"] == 0
+    return report if is_right else report | {"failed": "expected 25 commands of 4096 bytes, and no requests"}
+
+
 def check_stack(name: str) -> dict[str, Any]:
     """Direct and buffered I/O on a stack: which bytes of its disks have a name, and how many the kernel counts."""
     disks = [Path("/dev", disk) for disk in (_find_disk("QEMU"), _find_disk("ATA"), _find_nvme("n0"))]
     with stacked(name, disks) as mount:
         block = find_block_device(mount)
-        with open_watch(block, 4096, "process") as watch:
+        with open_watch(block, 4096, "device") as watch:
             report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason, "limits": list(watch.limits)}
             if watch.monitor != "bpf":
                 return report | {"failed": watch.reason}
@@ -260,6 +283,7 @@ CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
     "light": lambda: check_light(_TRACING, _find_nvme("n0")),
     "waits": lambda: check_waits(_find_nvme("n0")),
+    "passthrough": lambda: check_passthrough(_find_nvme("n0")),
     "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
     "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
     **{name: functools.partial(check_stack, name) for name in STACKS},
