@@ -17,7 +17,7 @@ from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 
-__all__ = ["format_losses", "format_profile"]
+__all__ = ["format_levels", "format_losses", "format_profile"]
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
@@ -51,7 +51,7 @@ Rows = Sequence[Mapping[str, Any]]
 def format_profile(profile: Profile) -> str:
     """Return the profile as text; with scope `process` what the command and what the whole device did stand apart."""
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
-    levels = _format_levels(profile.get("levels", ()))
+    levels = format_levels(profile.get("levels", ()))
     calls = [levels, *format_calls(profile)]
     if not rows:
         blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
@@ -106,7 +106,7 @@ def format_losses(profile: Mapping[str, Any]) -> str:
     return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
 
 
-def _format_levels(rows: Rows) -> str:
+def format_levels(rows: Rows) -> str:
     """Show a stack of storage from the watched device down."""
     table = [["everything on each level of storage", "read MiB", "per byte above", "written MiB", "per byte above"]]
     for row in rows:
