@@ -251,8 +251,8 @@ def check_passthrough(disk: str) -> dict[str, Any]:
         program = [sys.executable, "-c", _PASSTHROUGH, f"/dev/{disk}"]
         profile = follow(watch, Traced(Path("/dev/null")), program)
     counts = profile["passthrough_requests"], profile["passthrough_bytes"]
-    report = {"passthrough": counts, "requests": sum(row["requests"] or 0 for row in profile["io_profile"])}
-    is_right = counts == (25, 25 * 4096) and report["requests"] == 0
+    report = {"commands": counts, "others": sum(row["requests"] or 0 for row in profile["io_profile"])}
+    is_right = counts == (25, 25 * 4096) and report["others"] == 0
     return report if is_right else report | {"failed": "expected 25 commands of 4096 bytes, and no requests"}
 
 
