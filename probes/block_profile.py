@@ -103,10 +103,13 @@ def _find_unwritten(reading: Reading) -> int:
     """Return bytes of the page cache that the followed processes dirtied and that were not written to the device.
 
     At most: a folio is dirtied as a whole but may be written in part, what is dirty may be cut off with its file, and
-    the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none.
+    the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none. A RAID
+    writes more bytes than were dirtied.
     """
-    unwritten_bytes = _add(reading, "dirtied") - _add(reading, "written_back")
-    return max(min(unwritten_bytes, reading.dirty_bytes, reading.unwritten_bytes), 0)
+    bounds = [reading.dirty_bytes, reading.unwritten_bytes]
+    if reading.disks == 1:
+        bounds.append(_add(reading, "dirtied") - _add(reading, "written_back"))
+    return max(min(bounds), 0)
 
 
 def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:
