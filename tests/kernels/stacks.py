@@ -42,7 +42,8 @@ def stacked(name: str, disks: Sequence[Path]) -> Iterator[Path]:
 @contextlib.contextmanager
 def _mounted(name: str, device: Path) -> Iterator[Path]:
     is_btrfs = name.startswith("btrfs")
-    _run(*(("mkfs.btrfs", "-q", "-f") if is_btrfs else ("mkfs.ext4", "-q", "-F")), str(device))
+    eager = ("-E", "lazy_itable_init=0,lazy_journal_init=0")  # else the kernel goes on with it during the check
+    _run(*(("mkfs.btrfs", "-q", "-f") if is_btrfs else ("mkfs.ext4", "-q", "-F", *eager)), str(device))
     mount = Path(tempfile.mkdtemp())
     _run("mount", *(["-o", "compress-force=zstd"] if name.endswith("zstd") else []), str(device), str(mount))
     try:
