@@ -17,6 +17,7 @@ from typing import Any
 
 from ftrace import Traced, trace_requests
 from stacks import STACKS, share_by_name, stacked
+from units import PORT, UNIT, running_unit
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Profile, Watch, gate, open_watch
@@ -286,12 +287,34 @@ def check_stack(name: str, disks: Sequence[Path]) -> dict[str, Any]:
     return report
 
 
+def check_unit(disk: str) -> dict[str, Any]:
+    """Attach to a unit of systemd while a client writes to its server: found, watched in its cgroup, left as it was."""
+    result = Path("/tmp/attached.json")
+    knobscope = [str(Path(sys.executable).with_name("knobscope")), "attach", "--unit", UNIT, "--json", str(result)]
+    load = ["redis-benchmark", "-q", "-p", str(PORT), "-c", "1", "-t", "set", "-n", "1000000"]
+    with _mounted(disk, "ext4") as mount, running_unit(mount) as pid:
+        group = Path(f"/proc/{pid}/cgroup").read_text()
+        with subprocess.Popen(load, stdout=subprocess.DEVNULL) as client:
+            subprocess.run([*knobscope, "--for", "10s"], check=True)
+            client.kill()
+        is_untouched = Path(f"/proc/{pid}/cgroup").read_text() == group
+    attached = json.loads(result.read_text())
+    writes = next(row for row in attached["io_profile"] if row["op"] == "write")
+    report = {
+        "server": attached["server"],
+        "reason": f"{attached['monitor']}: {writes['requests']} writes, {attached['server']['pid'] == pid}, {group}",
+    }
+    is_right = attached["monitor"] == "bpf" and attached["server"]["pid"] == pid and UNIT in group and is_untouched
+    return report if is_right and writes["requests"] else report | {"failed": f"not as expected: {report['reason']}"}
+
+
 #: Name -> check of a guest's device.
 CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
     "light": lambda: check_light(_TRACING, _find_nvme("n0")),
     "waits": lambda: check_waits(_find_nvme("n0")),
     "passthrough": lambda: check_passthrough(_find_nvme("n0")),
+    "unit": lambda: check_unit(_find_disk("QEMU")),
     "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
     "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
     **{name: functools.partial(lambda name: check_stack(name, _list_disks()), name) for name in STACKS},
