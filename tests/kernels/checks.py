@@ -17,7 +17,7 @@ from typing import Any
 
 from ftrace import Traced, trace_requests
 from stacks import STACKS, share_by_name, stacked
-from units import PORT, UNIT, running_unit
+from units import SOCKET, UNIT, running_unit
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Profile, Watch, gate, open_watch
@@ -291,7 +291,7 @@ def check_unit(disk: str) -> dict[str, Any]:
     """Attach to a unit of systemd while a client writes to its server: found, watched in its cgroup, left as it was."""
     result = Path("/tmp/attached.json")
     knobscope = [str(Path(sys.executable).with_name("knobscope")), "attach", "--unit", UNIT, "--json", str(result)]
-    load = ["redis-benchmark", "-q", "-p", str(PORT), "-c", "1", "-t", "set", "-n", "1000000"]
+    load = ["redis-benchmark", "-q", "-s", SOCKET, "-c", "1", "-t", "set", "-n", "1000000"]
     with _mounted(disk, "ext4") as mount, running_unit(mount) as pid:
         group = Path(f"/proc/{pid}/cgroup").read_text()
         with subprocess.Popen(load, stdout=subprocess.DEVNULL) as client:
