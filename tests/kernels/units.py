@@ -15,7 +15,7 @@ _START_S = 120
 _SERVICE = """[Unit]
 DefaultDependencies=no
 [Service]
-ExecStart=/usr/bin/redis-server --port 0 --unixsocket {socket} --dir {directory} --appendonly yes --appendfsync always --save ""
+ExecStart=/usr/bin/redis-server --port 0 --unixsocket {socket} --dir {directory} --appendonly yes --appendfsync always
 """
 _SYSTEMD = ["unshare", "--fork", "--pid", "--mount", "--mount-proc", "/lib/systemd/systemd", "--unit=check.target"]
 
