@@ -52,7 +52,7 @@ def format_profile(profile: Profile) -> str:
     """Return the profile as text; with scope `process` what the command and what the whole device did stand apart."""
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
     levels = format_levels(profile.get("levels", ()))
-    calls = [levels, *format_calls(profile)]
+    calls = format_calls(profile)
     if not rows:
         blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
     elif profile["monitor"] == "procfs":
@@ -60,12 +60,12 @@ def format_profile(profile: Profile) -> str:
     elif profile["monitor"] == "light":
         counted = [_OF_DEVICE + "\n" + _format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         depth = f"device: mean depth {format_decimals(profile['mean_depth'], 2)} over the whole time, by Little's law"
-        blocks = [_format_run(profile), *counted, *calls, depth, format_losses(profile)]
+        blocks = [_format_run(profile), *counted, *calls, depth, levels, format_losses(profile)]
     else:
         counted = [_format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         counted += [_format_files(profile["files"]), *calls]
         whole = [_format_parts(rows), _format_submitters(profile.get("submitters", []))]
-        whole += [_format_depth(profile["queue_depth"])]
+        whole += [_format_depth(profile["queue_depth"]), levels]
         if profile["scope"] == "process":
             counted[0] = f"{_OF_COMMAND}\n{counted[0]}"
             whole[0] = f"{_OF_DEVICE}\n{whole[0]}"
@@ -108,7 +108,7 @@ def format_losses(profile: Mapping[str, Any]) -> str:
 
 def format_levels(rows: Rows) -> str:
     """Show a stack of storage from the watched device down."""
-    table = [["everything on each level of storage", "read MiB", "per byte above", "written MiB", "per byte above"]]
+    table = [["all that reached each level of storage", "read MiB", "per byte above", "written MiB", "per byte above"]]
     for row in rows:
         cells = [" ".join(row["devices"])]
         for op in ("read", "write"):
