@@ -72,7 +72,11 @@ static __always_inline u64 find_bio_above(u64 bio)
 #endif
 #if defined(AT_raid5_end_write_request) && defined(HAVE_stripe_head__dev) && defined(HAVE_r5dev__written)
     if (end_io == AT_raid5_align_endio)
+#ifdef HAVE_md_io_acct__orig_bio  // from 5.14 to 6.3
+        return read_u64(private + md_io_acct__orig_bio);
+#else
         return private;
+#endif
     if (end_io == AT_raid5_end_write_request || end_io == AT_raid5_end_read_request)
         return find_bio_of_stripe(bio, private);
 #endif

@@ -92,10 +92,14 @@ _LAYERS = {"lvm": _lvm, "crypt": _crypt, "raid1": _raid, "raid5": _raid}
 
 
 def share_by_name(profile: Any) -> dict[str, Any]:
-    """Return, of bytes read and written: the share that has a file or another name, and how much each file has."""
+    """Return, of bytes read and written: the share that has a file or another name, and how much each file has.
+
+    `device` is no name here, as a file system lies on it.
+    """
     total = sum(row["device_bytes"] for row in profile["io_profile"] if row["op"] in ("read", "write"))
     names: dict[str, int] = {}
     for row in profile["files"]:
         if row["name"]:
             names[row["name"]] = names.get(row["name"], 0) + row["bytes"]
-    return {"named": sum(names.values()) / total if total else 0.0, "device_bytes": total, "names": names}
+    named = sum(size for name, size in names.items() if name != "device")
+    return {"named": named / total if total else 0.0, "device_bytes": total, "names": names}
