@@ -56,7 +56,8 @@ def refuse(*what: object, **_: object) -> None:
 
 def list_programs() -> Iterator[tuple[str, Program]]:
     """Yield all programs; the block program in each of its forms, with all its parts first."""
-    counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
+    counters.TypedProgram = counters.Program = faults.Program = refuse
+    syscalls.TypedProgram = syscalls.Program = refuse
     waits.TypedProgram = waits.Program = light.TypedProgram = light.Program = refuse
     part = Part(Path(), False, 0, 2**64 - 1, 2, 64, Path())
     disk = Disk("4095:1", Path(), (part,), (), Path(), "")
@@ -71,7 +72,9 @@ def list_programs() -> Iterator[tuple[str, Program]]:
     source, _, constants = ask(lambda: light.LightCounters(kernel, disk, 4096))
     yield "light", (source, kernel, constants)
     yield "typed light", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
-    yield "syscalls", ask(lambda: syscalls.SyscallProbe(Selection()))
+    source, kernel, constants = ask(lambda: syscalls.SyscallProbe(Selection()))
+    yield "syscalls", (source, kernel, constants)
+    yield "typed syscalls", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
     yield "faults", ask(lambda: faults.FaultProbe(Selection()))
     source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
     yield "waits", (source, kernel, constants)
