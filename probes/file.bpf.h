@@ -139,8 +139,7 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
     return NO_FILE;
 }
 
-static __always_inline void find_origin(
-    u64 address, int has_device, u32 flags, u64 task, int is_kernel, struct origin_t *origin)
+static __always_inline void find_origin(u64 address, int has_device, u32 flags, u64 task, int is_kernel, struct origin_t *origin)
 {
     READ(bio, bio__HEAD, CAST(address, bio));
     u64 private;

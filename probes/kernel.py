@@ -33,6 +33,7 @@ _KALLSYMS = Path("/proc/kallsyms")
 _BOOT, _MODULES_LOADED = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/modules")
 #: Whose types the probes know where they are no part of the kernel itself.
 _MODULES = ("btrfs", "dm_mod", "dm_crypt", "md_mod", "raid1", "raid10", "raid456")
+_WORDS = ("pt_regs",)  # what memory.bpf.h reads words of any struct as: it has nothing but words
 _PREEMPTIBLE_SINCE = (7, 0)  # seen in 7.3, not in 6.18: programs of tracepoints run preemptibly
 
 
@@ -87,10 +88,8 @@ class Needs:
     `tracepoints`: name -> struct that the interesting argument points to ("": the first argument). `heads`: macro ->
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
     `sizes`: structs whose size the probe needs, as <struct>__END, `private_sizes`: the same of structs that BTF may not
-    have. `enums`: their enumerators become macros. `types`:
-    structs whose BTF id the probe needs, as TYPE_<struct>, beyond those that it reads members of. `symbols`: functions
-    whose address it can use, as AT_<name>. `bits`: bit-fields of one bit, known from BTF only: the byte that holds
-    them, and <name>__MASK.
+    have. `enums`: their enumerators become macros. `symbols`: functions whose address it can use, as AT_<name>. `bits`:
+    bit-fields of one bit, known from BTF only: the byte that holds them, and <name>__MASK.
     """
 
     members: tuple[Member, ...]
@@ -100,7 +99,6 @@ class Needs:
     private_sizes: tuple[str, ...] = ()
     enums: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()  # for kernels without BTF
-    types: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     bits: tuple[tuple[str, str], ...] = ()  # struct, member
 
@@ -221,7 +219,7 @@ def _define_members(btfs: Sequence[Btf], needs: Needs) -> list[str]:
     lines += [
         f"#define {name}__END {home.get_struct_size(name)}" for name, home in homes.items() if home.find_struct(name)
     ]
-    types = dict.fromkeys((*(member.struct for member in needs.members), *needs.types))
+    types = dict.fromkeys((*(member.struct for member in needs.members), *_WORDS))
     lines += [f"#define TYPE_{name} {btf.find_struct(name)}" for name in types]
     for enum in needs.enums:
         lines += [f"#define {name} {value}" for name, value in btf.list_enumerators(enum).items()]

@@ -141,7 +141,6 @@ BLOCK_NEEDS = Needs(
     private_sizes=("r5dev",),
     enums=("req_op", "req_opf", "req_flag_bits", "pageflags"),  # req_opf until 6.0
     headers=("blk-mq", "blkdev", "buffer_head", "fs", "sched", "dcache", *FOLLOWED_HEADERS),
-    types=("pt_regs",),
     symbols=(
         *("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
         *("end_bio_bh_io_sync", "journal_end_buffer_io_sync"),

@@ -51,8 +51,7 @@ static __always_inline void count_barriers(struct config_t *c, u32 flags, u32 by
 }
 
 // `has_device`: whether the bio names a device that has a number.
-static __always_inline void identify(
-    struct config_t *c, u64 bio, int has_device, u32 flags, u32 bytes, struct asked_t *asked)
+static __always_inline void identify(struct config_t *c, u64 bio, int has_device, u32 flags, u32 bytes, struct asked_t *asked)
 {
     u64 task = CURRENT_TASK();
     struct origin_t origin = {};
