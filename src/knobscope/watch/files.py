@@ -132,7 +132,15 @@ def mounts_on(block: BlockDevice) -> list[Mount]:
     """
     mounts = sorted(list_mounts(), key=lambda mount: -len(mount.point.parts))
     shortest = {(mount.major, mount.minor): mount for mount in mounts}
-    return [mount for number, mount in shortest.items() if lies_on(*number, block)]
+    return [mount for mount in shortest.values() if lies_on(*_find_device(mount), block)]
+
+
+def _find_device(mount: Mount) -> tuple[int, int]:
+    """Return the device of a file system; one with a number of its own (btrfs) names what it was mounted from."""
+    if mount.major or not Path(mount.source).is_block_device():
+        return mount.major, mount.minor
+    number = Path(mount.source).stat().st_rdev
+    return os.major(number), os.minor(number)
 
 
 def name_file(row: KernelFile, trees: Sequence[FileTree]) -> tuple[str, Finding]:
