@@ -293,11 +293,11 @@ def check_unit(disk: str) -> dict[str, Any]:
     knobscope = [str(Path(sys.executable).with_name("knobscope")), "attach", "--unit", UNIT, "--json", str(result)]
     load = ["redis-benchmark", "-q", "-s", SOCKET, "-c", "1", "-t", "set", "-n", "1000000"]
     with _mounted(disk, "ext4") as mount, running_unit(mount) as pid:
-        group = Path(f"/proc/{pid}/cgroup").read_text()
+        group = Path(f"/proc/{pid}/cgroup").read_text().strip()
         with subprocess.Popen(load, stdout=subprocess.DEVNULL) as client:
             subprocess.run([*knobscope, "--for", "10s"], cwd=_BENCHMARKS.parent, check=True)  # where specs are
             client.kill()
-        is_untouched = Path(f"/proc/{pid}/cgroup").read_text() == group
+        is_untouched = Path(f"/proc/{pid}/cgroup").read_text().strip() == group
     attached = json.loads(result.read_text())
     writes = next(row for row in attached["io_profile"] if row["op"] == "write")
     report = {
