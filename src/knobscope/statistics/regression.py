@@ -109,9 +109,9 @@ def fit_blocks(
     noise = 0.0 if noise < size else noise
     levels = means - nuisance_means @ slopes
     shift = nuisance_means[1:] - nuisance_means[0]
-    shared = np.einsum("ij,jk,ik->i", shift, inverse, shift)
+    shared = _quadratic_forms(shift, inverse)
     leverage = 1 / counts[1:] + 1 / counts[0] + shared
-    of_runs = 1 - scale**2 / counts[configuration] - np.einsum("ij,jk,ik->i", within, inverse, within)
+    of_runs = 1 - scale**2 / counts[configuration] - _quadratic_forms(within, inverse)
     estimates = levels[1:] - levels[0]
     estimates[np.abs(estimates) < size] = 0.0
     squares = np.where(np.abs(residuals) < size, 0.0, residuals) ** 2
@@ -141,13 +141,18 @@ def contrast_errors(fit: BlockFit, parts: Ints, signs: Floats) -> tuple[Floats, 
     """
     variances, degrees = moderate_variances(fit.own_squares, fit.own_degrees)
     shift = np.einsum("ijk,j->ik", fit.nuisance_means[parts], signs)
-    shared = fit.noise**2 * np.einsum("ij,jk,ik->i", shift, fit.inverse, shift)
+    shared = fit.noise**2 * _quadratic_forms(shift, fit.inverse)
     variance = np.column_stack([signs**2 * variances[parts] * fit.levels[parts], shared])
     of_variance = np.column_stack([degrees[parts], np.full(len(parts), fit.degrees)])
     total = variance.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         joint = total**2 / (variance**2 / np.maximum(of_variance, 1e-9)).sum(axis=1)
     return np.sqrt(total), np.where(total > 0, np.minimum(joint, fit.degrees), fit.degrees)
+
+
+def _quadratic_forms(rows: Floats, matrix: Floats) -> Floats:
+    """Return x' A x of each row x: two products, where one einsum over three arrays is many times slower."""
+    return np.asarray(np.einsum("ij,ij->i", rows @ matrix, rows))
 
 
 def _group_means(columns: Floats, group: Ints, counts: Floats) -> Floats:

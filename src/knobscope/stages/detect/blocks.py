@@ -37,6 +37,8 @@ _LEAST_LEFT = 0.25
 _LEAST_SHARE_LEFT = 0.1
 #: Fewer residual degrees of freedom cannot tell drift from noise.
 _LEAST_DEGREES = 3
+#: Compared with the largest, a sum of squares smaller than this is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -137,18 +139,22 @@ def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
     np.add.at(means, setting[rows], columns)
     means /= np.maximum(np.bincount(setting[rows], minlength=len(means)), 1)[:, None]
     within = columns - means[setting[rows]]
-    gram, first = within.T @ within, columns.shape[1] - count
     whole = np.bincount(groups.code[rows], groups.position[rows] ** 2, minlength=count)
-    unexplained = np.array([_unexplained(gram, first + group) for group in range(count)])
+    unexplained = _unexplained(within.T @ within)[columns.shape[1] - count :]
     confounded: Bools = (unexplained < _LEAST_LEFT) & (unexplained < _LEAST_SHARE_LEFT * whole) & (whole > 0)
     return confounded
 
 
-def _unexplained(gram: Floats, column: int) -> float:
-    """Sum of squares of a column that the others leave, from the cross products of all."""
-    other_columns = np.delete(np.arange(len(gram)), column)
-    inverse = np.linalg.pinv(gram[np.ix_(other_columns, other_columns)], hermitian=True)
-    return float(gram[column, column] - gram[column, other_columns] @ inverse @ gram[other_columns, column])
+def _unexplained(gram: Floats) -> Floats:
+    """Return the sum of squares of each column that the others leave, from the cross products of all.
+
+    It is the reciprocal of the inverse's diagonal, and 0 for a column that is a sum of others.
+    """
+    sizes, vectors = np.linalg.eigh(gram)
+    is_null = sizes <= _ROUNDING * sizes.max(initial=0)
+    depends = (vectors[:, is_null] ** 2).sum(axis=1) > _ROUNDING
+    inverse = (vectors[:, ~is_null] ** 2 / sizes[~is_null]).sum(axis=1)
+    return np.where(depends, 0.0, 1 / np.where(depends, 1.0, inverse))
 
 
 def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
