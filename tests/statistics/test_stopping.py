@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from known_tables import grid, known_grid
-from scipy.stats import norm
 
 from knobscope.statistics.design import FullGrid, Settings
 from knobscope.statistics.holding_out import r_squared
 from knobscope.statistics.models.anova import Anova
-from knobscope.statistics.stopping import Runs, Stop, decide_stop, errors_at_look
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
 
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 
@@ -195,10 +194,3 @@ def refitted_scores(fitted: Anova, seen: Settings, y: np.ndarray, rng: np.random
         for fold in range(5):
             test, train = order[fold::5], np.setdiff1d(order, order[fold::5])
             yield r_squared(y[test], fitted.refit(seen.take(train), y[train]).predict(seen.take(test)))
-
-
-def test_all_looks_together_have_one_chance_in_twenty() -> None:
-    spent = [norm.sf(errors_at_look(look)) for look in range(1, 1001)]
-    assert spent[0] == pytest.approx(0.025)
-    assert sum(spent) == pytest.approx(0.05, rel=0.01)
-    assert all(np.diff(spent) < 0)

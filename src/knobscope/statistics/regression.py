@@ -100,7 +100,7 @@ def fit_blocks(
     within = nuisance - scale[:, None] * nuisance_means[configuration]
     deviation = response - scale * means[configuration]
     gram = within.T @ within
-    inverse = np.linalg.pinv(gram, hermitian=True)
+    inverse = np.linalg.pinv(gram, hermitian=True).astype(np.float64)
     slopes = inverse @ (within.T @ deviation)
     residuals = deviation - within @ slopes
     present = int(np.isfinite(counts).sum())
@@ -126,7 +126,7 @@ def fit_blocks(
         np.bincount(configuration, of_runs, minlength=configurations).astype(np.float64),
         1 / counts,
         nuisance_means,
-        inverse.astype(np.float64),
+        inverse,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from knobscope.durable_files import finite
 from knobscope.errors import UserError
 from knobscope.processes.parallel import one_thread
+from knobscope.statistics.arrays import Bools, Ints
 from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import FullGrid, PossibleRuns, Settings
 from knobscope.statistics.explained import ExplainedTerm, list_terms
@@ -18,7 +19,7 @@ from knobscope.statistics.points import Axis
 from knobscope.statistics.ranking import rank_knobs
 from knobscope.statistics.response import read_response, remove_block_offsets
 from knobscope.statistics.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
-from knobscope.statistics.stopping import Runs, Stop, decide_stop
+from knobscope.statistics.stopping import LEAST_TO_STOP, Runs, Stop, decide_stop
 from knobscope.statistics.tunability import Tunability, measure_tunability
 
 if TYPE_CHECKING:
@@ -91,9 +92,9 @@ class _Fitter:
             values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
         averaged = Runs.of(settings, values, is_random)
-        look = runs["round"].nunique() if "round" in runs.columns else 1
+        looks = _count_looks(settings, is_random, runs["round"].to_numpy()) if "round" in runs.columns else ()
         stop = decide_stop(
-            *(averaged, self.model, possible, self.threshold, self.splits, self.seed, look, self.expected),
+            *(averaged, self.model, possible, self.threshold, self.splits, self.seed, looks, self.expected),
             only_deciding=only_deciding,
         )
         explained = stop.model.explain(averaged.settings, averaged.response) if stop.model else []
@@ -221,6 +222,13 @@ def select_first(entries: Sequence[Mapping[str, Any]], top: int) -> list[dict[st
 
 def _conclude(fit: _Fit) -> Conclusions | None:
     return None if fit.stop.model is None else conclude(fit.explained, fit.points)
+
+
+def _count_looks(settings: Settings, is_random: Bools | None, rounds: Ints) -> list[int]:
+    """Return how many random configurations there were after each earlier round that could have been the last one."""
+    group, drawn = settings.groups(), np.ones(len(rounds), bool) if is_random is None else is_random
+    parts = [rounds <= last for last in np.unique(rounds)[:-1]]
+    return [len(np.unique(group[part & drawn])) for part in parts if len(np.unique(group[part])) >= LEAST_TO_STOP]
 
 
 def _encode(
