@@ -103,11 +103,11 @@ def show_runs(runs: list[ImportedRun], is_old: bool) -> pd.DataFrame:
             "block_id": f"{run.case}/{run.block}",
             "session": "imported" if is_old else run.session,
             "position": run.position,
-            "is_sentinel": run.knob is None,
-            "config_id": run.value or "0",
-            "knob": run.knob,
-            "value": run.value,
-            "baseline": None if run.knob is None else "0",
+            "is_sentinel": not run.settings,
+            "config_id": run.settings.get("k", "0"),
+            "knob": "k" if run.settings else None,
+            "value": run.settings.get("k"),
+            "baseline": "0" if run.settings else None,
             "throughput_ops": run.line["throughput_ops"],
         }
         for run in runs

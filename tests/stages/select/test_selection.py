@@ -9,6 +9,8 @@ from known_tables import grid, known_grid
 
 from knobscope.errors import UserError
 from knobscope.stages.select import select_knobs
+from knobscope.stages.select.selection import count_looks
+from knobscope.statistics.design import Settings
 from knobscope.statistics.models import MODELS
 
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
@@ -92,6 +94,15 @@ def test_runs_that_were_not_chosen_have_to_be_predicted_on_their_own() -> None:
     assert select_knobs(runs, ["a", "b", "c", "d"], "y").stopped
     result = select_knobs(runs.assign(is_chosen=runs.a != 2), ["a", "b", "c", "d"], "y")
     assert not result.stopped and "drawn at random" in result.reason
+
+
+def test_looks_that_could_not_have_been_the_last_are_not_counted() -> None:
+    """Four rounds of 20 runs, half of each chosen; the default configuration comes again in every round."""
+    table = grid(a=list(range(10)), b=list(range(8))).assign(y=1.0)
+    settings = Settings.from_frame(table, ["a", "b"]).with_codes(np.array([[0, 0], *table[["a", "b"]].to_numpy()]))
+    rounds, is_random = np.r_[3, np.repeat(range(4), 20)], np.r_[True, np.tile([True] * 10 + [False] * 10, 4)]
+    assert count_looks(settings, is_random, rounds) == [20, 30]  # not the 20 configurations of the first round
+    assert count_looks(settings, None, rounds) == [40, 60]
 
 
 def test_levels_of_the_plan_have_to_be_seen() -> None:

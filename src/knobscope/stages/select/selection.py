@@ -25,7 +25,7 @@ from knobscope.statistics.tunability import Tunability, measure_tunability
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "mark_selected", "select_first", "select_knobs"]
+__all__ = ["Selection", "count_looks", "mark_selected", "select_first", "select_knobs"]
 
 
 #: Configurations that the model predicts worst: so many are told.
@@ -92,7 +92,7 @@ class _Fitter:
             values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
         averaged = Runs.of(settings, values, is_random)
-        looks = _count_looks(settings, is_random, runs["round"].to_numpy()) if "round" in runs.columns else ()
+        looks = count_looks(settings, is_random, runs["round"].to_numpy()) if "round" in runs.columns else ()
         stop = decide_stop(
             *(averaged, self.model, possible, self.threshold, self.splits, self.seed, looks, self.expected),
             only_deciding=only_deciding,
@@ -224,7 +224,7 @@ def _conclude(fit: _Fit) -> Conclusions | None:
     return None if fit.stop.model is None else conclude(fit.explained, fit.points)
 
 
-def _count_looks(settings: Settings, is_random: Bools | None, rounds: Ints) -> list[int]:
+def count_looks(settings: Settings, is_random: Bools | None, rounds: Ints) -> list[int]:
     """Return how many random configurations there were after each earlier round that could have been the last one."""
     group, drawn = settings.groups(), np.ones(len(rounds), bool) if is_random is None else is_random
     parts = [rounds <= last for last in np.unique(rounds)[:-1]]
