@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from knobscope.statistics.regression import adjust_for_fdr, fit_blocks, t_interval, t_probability
+from knobscope.statistics.regression import Nuisance, adjust_for_fdr, fit_blocks, t_interval, t_probability
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -21,7 +21,7 @@ def test_equals_ordinary_least_squares(seed: int) -> None:
     names = [f"C(setting, Treatment(0))[T.{code}]" for code in range(1, 9)]
     dummies = [frame["block"] == block for block in (1, 2, 3)]
     nuisance = np.column_stack([*dummies, frame["line"]]).astype(float)
-    fit = fit_blocks(frame["y"].to_numpy(), frame["setting"].to_numpy(), nuisance, 9)
+    fit = fit_blocks(frame["y"].to_numpy(), frame["setting"].to_numpy(), Nuisance.of(nuisance), 9)
     low, high = t_interval(fit.estimates, fit.errors, fit.degrees)
     expected = full.conf_int().loc[names].to_numpy().T
     assert fit.degrees == full.df_resid
@@ -37,7 +37,7 @@ def test_equals_ordinary_least_squares(seed: int) -> None:
 def test_configuration_without_runs_is_unknown_and_leaves_others_alone() -> None:
     response = np.array([1.0, 1.1, 2.0, 2.1, 1.2, 2.2])
     setting = np.array([0, 0, 2, 2, 0, 2])
-    fit = fit_blocks(response, setting, np.zeros((6, 0)), 3)
+    fit = fit_blocks(response, setting, Nuisance.of(np.zeros((6, 0))), 3)
     assert np.isnan(fit.estimates[0])
     assert np.isnan(fit.errors[0])
     assert fit.estimates[1] == pytest.approx(1.0)
@@ -47,14 +47,14 @@ def test_configuration_without_runs_is_unknown_and_leaves_others_alone() -> None
 def test_responses_that_never_change_show_no_effect() -> None:
     """All writes aligned in every run: no noise, no effect, and no division by zero into significance."""
     block = np.repeat([0.0, 1.0, 0.0], 4)[:, None]
-    fit = fit_blocks(np.full(12, 0.1), np.tile([0, 0, 1, 2], 3), block, 3)
+    fit = fit_blocks(np.full(12, 0.1), np.tile([0, 0, 1, 2], 3), Nuisance.of(block), 3)
     assert fit.noise == 0
     assert t_probability(fit.estimates, fit.errors, fit.degrees).tolist() == [1.0, 1.0]
 
 
 def test_effects_without_noise_are_certain() -> None:
     setting = np.tile([0, 0, 1, 2], 3)
-    fit = fit_blocks(np.array([0.0, 0.0, 1.0])[setting], setting, np.zeros((12, 0)), 3)
+    fit = fit_blocks(np.array([0.0, 0.0, 1.0])[setting], setting, Nuisance.of(np.zeros((12, 0))), 3)
     assert t_probability(fit.estimates, fit.errors, fit.degrees).tolist() == [1.0, 0.0]
 
 

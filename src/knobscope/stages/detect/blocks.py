@@ -22,7 +22,14 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.level_shifts import judge_levels
-from knobscope.statistics.regression import BlockFit, fit_blocks, t_probability
+from knobscope.statistics.regression import (
+    BlockDesign,
+    BlockFit,
+    Nuisance,
+    fit_blocks,
+    number_levels,
+    t_probability,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,15 +68,15 @@ class Groups:
         comparable: Bools = usable & whole[self.code]
         return comparable
 
-    def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Floats:
+    def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Nuisance:
         """Return nuisance columns of the rows: a level per group but the first, lines and bends of marked groups."""
         code, position = self.code[rows], self.position[rows]
-        lines = self.drifts if lines is None else lines
-        columns = [code == group for group in np.unique(code)[1:]]
-        columns += [np.where(code == group, position, 0.0) for group in np.flatnonzero(lines)]
-        if bends is not None:
-            columns += [np.where(code == group, 4 * position**2, 0.0) for group in np.flatnonzero(bends)]
-        return np.column_stack(columns).astype(float) if columns else np.zeros((len(code), 0))
+        parts: list[tuple[Ints, Floats | int, int]] = [number_levels(code)]
+        for marked, values in ((self.drifts if lines is None else lines, position), (bends, 4 * position**2)):
+            if marked is not None:
+                number = np.where(marked, np.cumsum(marked) - 1, -1)
+                parts.append((number[code], values, int(marked.sum())))
+        return Nuisance.join(parts)
 
 
 def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.DataFrame"]:
@@ -132,15 +139,12 @@ def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
     setting = runs["setting"].to_numpy(np.int64)
     rows = groups.comparable(np.isfinite(runs["log_throughput"].to_numpy(float)))
     count = len(groups.drifts)
-    columns = groups.nuisance(rows, np.ones(count, bool))
     if not rows.any():
         return np.zeros(count, bool)
-    means = np.zeros((int(setting.max()) + 1, columns.shape[1]))
-    np.add.at(means, setting[rows], columns)
-    means /= np.maximum(np.bincount(setting[rows], minlength=len(means)), 1)[:, None]
-    within = columns - means[setting[rows]]
+    columns = groups.nuisance(rows, np.ones(count, bool))
+    gram = BlockDesign.of(setting[rows], columns, int(setting.max()) + 1).gram
     whole = np.bincount(groups.code[rows], groups.position[rows] ** 2, minlength=count)
-    unexplained = _unexplained(within.T @ within)[columns.shape[1] - count :]
+    unexplained = _unexplained(gram)[columns.count - count :]
     confounded: Bools = (unexplained < _LEAST_LEFT) & (unexplained < _LEAST_SHARE_LEFT * whole) & (whole > 0)
     return confounded
 
