@@ -1,7 +1,7 @@
 """How many runs does screening take until it stops, compared with random samples and analysis of variance?
 
-Run `python benchmarks/truth/runs.py PerformanceEvolution_Data [--systems MariaDB HSQLDB] [--every 6] [--trials 3]`, with
-that folder of a clone of github.com/ChristianKaltenecker/PerformanceEvolution_Website. Its tables hold every setting of
+Run `python benchmarks/truth/runs.py PerformanceEvolution_Data [--systems MariaDB HSQLDB] [--trials 3]`, with that
+folder of a clone of github.com/ChristianKaltenecker/PerformanceEvolution_Website. Its tables hold every setting of
 a system in many revisions, each of which is a table of its own here. Strategies:
 
     paper    random samples in steps of 5 % of the grid, analysis of variance (Hui et al., SIGMOD 2024)
@@ -103,10 +103,8 @@ def main() -> None:
     for name in STRATEGIES:
         taken, ratio = total[name].sum(), np.exp(np.log(total[name] / total["paper"]).mean())
         false, least = int(total[f"{name} false"].sum()), total[f"{name} least R2"].min()
-        stops = f"{false} false stops, least R2 {least:.3f}"
-        print(
-            f"{name}: {taken:g} settings, {taken / total['paper'].sum():.2f} of paper's ({ratio:.2f} on average); {stops}"
-        )
+        shares = f"{taken / total['paper'].sum():.2f} of those of `paper` (geometric mean of tables {ratio:.2f})"
+        print(f"{name}: {taken:g} settings, {shares}; {false} false stops, least R2 {least:.3f}")
 
 
 if __name__ == "__main__":
