@@ -67,12 +67,12 @@ def join_indicators(table: pd.DataFrame) -> pd.DataFrame:
     return joined[kept]
 
 
-def replay(table: pd.DataFrame, trials: Sequence[int]) -> dict[str, float]:
+def replay(table: pd.DataFrame, strategies: Sequence[str], trials: Sequence[int]) -> dict[str, float]:
     """Return for each strategy what it took, how often it stopped falsely, and the least R2."""
     settings = Settings.from_frame(table, [name for name in table if name != "y"])
     figures = {}
-    for name, plan in STRATEGIES.items():
-        outcomes = [run_trial(settings, table["y"].to_numpy(float), plan, trial) for trial in trials]
+    for name in strategies:
+        outcomes = [run_trial(settings, table["y"].to_numpy(float), STRATEGIES[name], trial) for trial in trials]
         stopped = [outcome for outcome in outcomes if outcome["stopped"] and outcome["r2_unsampled"] is not None]
         scores = [outcome["r2_unsampled"] for outcome in stopped]
         figures[name] = float(np.median([outcome["settings"] for outcome in outcomes]))
@@ -88,6 +88,7 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", default=["MySQL", "MariaDB", "HSQLDB", "PostgreSQL"])
     parser.add_argument("--every", type=int, default=6, help="of the revisions of a system, every so manyth")
     parser.add_argument("--first", type=int, default=0, help="revision to begin with")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES), help="with `paper`")
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--first-trial", type=int, default=0)
     args = parser.parse_args()
@@ -96,11 +97,11 @@ def main() -> None:
     with one_thread():
         for system in args.systems:
             for revision, table in read_revisions(args.folder / system, args.every, args.first).items():
-                rows.append(replay(table, trials))
+                rows.append(replay(table, args.strategies, trials))
                 shown = ", ".join(f"{key} {value:.4g}" for key, value in rows[-1].items())
                 print(f"{system} {revision}, {len(table)} settings: {shown}", flush=True)
     total = pd.DataFrame(rows)
-    for name in STRATEGIES:
+    for name in args.strategies:
         taken, ratio = total[name].sum(), np.exp(np.log(total[name] / total["paper"]).mean())
         false, least = int(total[f"{name} false"].sum()), total[f"{name} least R2"].min()
         shares = f"{taken / total['paper'].sum():.2f} of those of `paper` (geometric mean of tables {ratio:.2f})"

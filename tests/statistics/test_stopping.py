@@ -156,11 +156,11 @@ def test_large_cells_that_were_hardly_seen_have_to_be_seen_more() -> None:
 @pytest.mark.parametrize("level", [None, 2])
 def test_random_runs_have_to_be_predicted_on_their_own(level: int | None) -> None:
     # Only the first factor counts, the rest is noise: random runs of one of its levels are not predicted at all.
-    full = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3])
+    full = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3], e=[1, 2])
     full["y"] = 10.0 * full.a + np.random.default_rng(4).normal(0, 1, len(full))
-    sample = full.sample(90, random_state=3)
-    is_random = (sample.a == level).to_numpy() if level else np.arange(len(sample)) < 20
-    settings = Settings.from_frame(sample, ["a", "b", "c", "d"])
+    sample = full.sample(160, random_state=3)
+    is_random = (sample.a == level).to_numpy() if level else np.arange(len(sample)) < 40
+    settings = Settings.from_frame(sample, ["a", "b", "c", "d", "e"])
     runs = Runs.of(settings, sample.y.to_numpy(), is_random)
     stop = decide_stop(runs, "anova", FullGrid(settings), 0.9, 10, 1)
     assert stop.stopped == (level is None) and min(stop.r2_splits) > 0.9

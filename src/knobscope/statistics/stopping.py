@@ -4,8 +4,9 @@ A model is fitted to the runs so far; when it predicts the held-out fifth of ten
 the threshold on ALL of them, more runs would not change what it says. More is asked for than in the paper, each time
 because real tables stopped falsely without it: every level, and every cell that may matter, has been seen, and a large
 one not just once or twice; there are more training rows than columns; every configuration is held out equally often;
-runs of the same configuration never sit on both sides of a split. Where some configurations were chosen by what was
-known before, those drawn at random have to be predicted as well: only they stand for the settings that nobody has run.
+runs of the same configuration never sit on both sides of a split. The configurations that were drawn at random have to
+be predicted well enough that no luck explains it: only they stand for the settings that nobody has run, as others were
+chosen by what was known before.
 """
 
 import math
@@ -18,17 +19,15 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.blend import Blend
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
-from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
-from knobscope.statistics.looks import spend
+from knobscope.statistics.holding_out import HeldOut, hold_out, r_squared
+from knobscope.statistics.looks import LEAST_TO_STOP, spend
 from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
 
-__all__ = ["LEAST_TO_STOP", "Runs", "Stop", "decide_stop"]
+__all__ = ["Runs", "Stop", "decide_stop"]
 
 
-#: A tenth of all settings escapes 30 random runs in one of twenty cases: with fewer, nothing is certain enough to stop.
-LEAST_TO_STOP = 30
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
 #: too rare to ask for.
 LARGE_CELL = {2: 0.05, 3: 0.1}
@@ -98,7 +97,7 @@ class Stop:
 
 
 def _fails_random(runs: Runs, squares: Floats, threshold: float, looks: Sequence[int]) -> str | None:
-    """Say so when the random runs are predicted less well than the threshold; None when every run is random.
+    """Say so when the random runs are predicted less well than the threshold.
 
     Chosen runs crowd where the model already looked; only the others say how well it does elsewhere. A few that are far
     off may decide: so the jackknife's standard error (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
@@ -107,10 +106,6 @@ def _fails_random(runs: Runs, squares: Floats, threshold: float, looks: Sequence
     """
     rows = runs.is_random & np.isfinite(squares)
     count = int(rows.sum())
-    if runs.is_random.all():
-        return None
-    if count < MIN_TEST_ROWS:
-        return f"{count} random configurations to check with, {MIN_TEST_ROWS} are the least"
     errors, actual = squares[rows], runs.response[rows]
     total = float(((actual - actual.mean()) ** 2).sum())
     # Without row i the sum of squares about the new mean is smaller by this much.
@@ -119,14 +114,17 @@ def _fails_random(runs: Runs, squares: Floats, threshold: float, looks: Sequence
         return f"{count} random configurations differ too little to check with"
     r2, left_out = 1 - errors.sum() / total, 1 - (errors.sum() - errors) / without
     error = float(np.sqrt((count - 1) * np.var(left_out)))
-    if r2 - spend(FALSE_STOP, [*looks, count]) * error >= threshold:
+    before = [look for look in looks if LEAST_TO_STOP <= look < count]
+    if r2 - spend(FALSE_STOP, [*before, count]) * error >= threshold:
         return None
     return f"R2 is {r2:.3f} on the {count} configurations that were drawn at random (standard error {error:.3f})"
 
 
 def _few(runs: Runs) -> str | None:
-    count = len(runs.response)
-    return f"{count} configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
+    count = int(runs.is_random.sum())
+    return (
+        f"{count} random configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
+    )
 
 
 def _unseen(model: Model, settings: Settings, possible: PossibleRuns) -> str | None:
@@ -240,9 +238,8 @@ def decide_stop(
     The model of the answer is the one with the least held-out error, or the mean of the best two where these are nearly
     equal; analysis of variance comes first where it is as good. At a stop it reaches the threshold, too.
 
-    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `looks` are the
-    numbers of random configurations at which it was too early to stop, as far as it could have been time: from
-    `LEAST_TO_STOP` configurations on. `expected` are factors that mattered elsewhere. With
+    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `looks` are the numbers of
+    random configurations at which it was too early to stop. `expected` are factors that mattered elsewhere. With
     `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
     With `only_deciding` the answer is one of the models that decide, which cost a third of all: enough to draw
     conclusions from.

@@ -25,6 +25,7 @@ from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import list_terms
 from knobscope.statistics.holding_out import r_squared
+from knobscope.statistics.looks import LEAST_TO_STOP
 from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import (
     STOP_RULES,
@@ -35,7 +36,7 @@ from knobscope.statistics.stability import (
     decide,
     explain_stability,
 )
-from knobscope.statistics.stopping import LEAST_TO_STOP, Runs, Stop, decide_stop
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
 
 __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
@@ -107,7 +108,8 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         count = size - len(sampled)
         draw = Draw(grid.codes, levels, sampled, means[sampled], count, rng)
         new = SAMPLERS[plan.sampling](draw)
-        sampled, drawn = np.append(sampled, new), np.append(drawn, new[: count_random(plan.sampling, count)])
+        drawn = np.append(drawn, new[: count_random(plan.sampling, count, len(sampled))])
+        sampled = np.append(sampled, new)
         rows = np.isin(group, sampled)
         runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
         seed = plan.seed + trial
@@ -121,7 +123,7 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
         if stopped:
             break
-        looks += [int(runs.is_random.sum())] if size >= LEAST_TO_STOP else []
+        looks.append(int(runs.is_random.sum()))
     reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
     stop = stop if plan.stop == "r2" else decide_now()
     sizes = {"rate": round(size / len(grid), 6), "runs": int(rows.sum()), "settings": len(sampled)}

@@ -19,7 +19,7 @@ from knobscope.statistics.points import Axis
 from knobscope.statistics.ranking import rank_knobs
 from knobscope.statistics.response import read_response, remove_block_offsets
 from knobscope.statistics.stability import Conclusions, StopRule, conclude, count_stable, decide, explain_stability
-from knobscope.statistics.stopping import LEAST_TO_STOP, Runs, Stop, decide_stop
+from knobscope.statistics.stopping import Runs, Stop, decide_stop
 from knobscope.statistics.tunability import Tunability, measure_tunability
 
 if TYPE_CHECKING:
@@ -225,10 +225,9 @@ def _conclude(fit: _Fit) -> Conclusions | None:
 
 
 def count_looks(settings: Settings, is_random: Bools | None, rounds: Ints) -> list[int]:
-    """Return how many random configurations there were after each earlier round that could have been the last one."""
+    """Return how many random configurations there were after each earlier round."""
     group, drawn = settings.groups(), np.ones(len(rounds), bool) if is_random is None else is_random
-    parts = [rounds <= last for last in np.unique(rounds)[:-1]]
-    return [len(np.unique(group[part & drawn])) for part in parts if len(np.unique(group[part])) >= LEAST_TO_STOP]
+    return [len(np.unique(group[(rounds <= last) & drawn])) for last in np.unique(rounds)[:-1]]
 
 
 def _encode(
