@@ -141,14 +141,16 @@ def main() -> None:
     """Print a line per design."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first study")
     parser.add_argument("--old", action="store_true")
     parser.add_argument("--only", default="", help="tables that start like this; absent: all")
     args = parser.parse_args()
+    seeds = range(args.first, args.first + args.studies)
     print(f"{args.studies} studies; goal: at most 1 alarm per 200, coverage of 93 % or more")
     with TemporaryDirectory() as folder:
         for name, design in DESIGNS.items():
             if name.startswith(args.only):
-                rows = [judge_study(design, seed, args.old, Path(folder)) for seed in range(args.studies)]
+                rows = [judge_study(design, seed, args.old, Path(folder)) for seed in seeds]
                 figures = pd.DataFrame(rows).mean().round(1)
                 old = "" if args.old else f"; old: {OLD.get(name, '')}"
                 print(f"{name}: {', '.join(f'{key} {value:g}' for key, value in figures.items())}{old}", flush=True)
