@@ -123,6 +123,10 @@ def test_a_handful_of_runs_never_stops() -> None:
     assert not stop.stopped and min(stop.r2_splits) > 0.99
     assert "30 are the least" in stop.reason
     assert decide(full.sample(40, random_state=1), full, ["a", "b", "c", "d"]).stopped
+    settings = Settings.from_frame(full.sample(40, random_state=1), ["a", "b", "c", "d"])
+    runs = Runs.of(settings, 10.0 * np.array(settings.levels_of("a"))[settings.column("a")], np.arange(40) % 2 == 0)
+    half = decide_stop(runs, "anova", FullGrid(settings), 0.9, 10, 1)
+    assert not half.stopped and half.reason == "20 random configurations, 30 are the least to stop with"
 
 
 def test_predictions_beyond_all_that_was_measured_are_not_believed() -> None:
