@@ -119,6 +119,6 @@ def test_bars_of_files_keep_inside_the_picture() -> None:
 
 
 def test_one_request_at_the_start_of_a_file_can_be_drawn() -> None:
-    assert "M" in draw_scatter(400, [PointGroup("reads", "line-a", [(0.0, 0.0)])], 0.0, 0.0, "offset").svg(
+    assert "M" in draw_scatter(400, [("offset", [PointGroup("reads", "line-a", [(0.0, 0.0)])])], 0.0, 0.0).svg(
         "One request, for a test."
     )
