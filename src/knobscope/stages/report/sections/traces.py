@@ -56,8 +56,9 @@ def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) 
         """,
         list(recorded), case.dbms, case.device, case.workload,
     )  # fmt: skip
-    knobs = data.specs.dbms[case.dbms].knobs
-    loads = [run for run in runs if run["knob"] is None or knobs[run["knob"]].apply == "load"][:_MOST_PANELS]
+    dbms = data.specs.dbms.get(case.dbms)
+    load_knobs = {None, *(name for name, knob in dbms.knobs.items() if knob.apply == "load")} if dbms else {None}
+    loads = [run for run in runs if run["knob"] in load_knobs][:_MOST_PANELS]
     if len(loads) < 2 or loads[0]["knob"] is not None:
         return
     usual = {run["knob"]: name_setting(data, {**run, "value": run["baseline"], "beside": None}) for run in loads[1:]}
@@ -73,7 +74,7 @@ def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) 
         f"to load the data: {'; '.join(names)}.",
         draw=lambda width: draw_scatter(width, groups, seconds, highest),
         data=points,
-        caption="offset in the file of which most was read and written, one run each, on the same axes",
+        caption="offset in the file with most bytes read and written, one run each, on the same axes",
         wide=True,
     )
 
