@@ -43,6 +43,10 @@ _OF_CONCEPTS = 0.5
 #: DBMSs that share so many of their settings' names are relatives: versions and forks share 56 % and more, others at
 #: most 8 %.
 _RELATED, _FEWEST_SHARED = 0.25, 10
+#: How to solve for two classes and for more. There are many more features than knobs, for which the default, L-BFGS,
+#: needs eight times as long; an intercept scaled by ten is hardly regularised.
+_OF_TWO = {"solver": "liblinear", "dual": True, "intercept_scaling": 10, "random_state": 0}
+_OF_MANY = {"solver": "newton-cg"}
 #: Words of a sentence.
 _FEWEST_WORDS = 3
 #: A sentence that says that the knob does nothing.
@@ -106,10 +110,10 @@ def _features() -> "FeatureUnion":
     )
 
 
-def _regression() -> "LogisticRegression":
+def _regression(**solver: Any) -> "LogisticRegression":
     from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=2, class_weight="balanced", max_iter=1000)
+    return LogisticRegression(C=2, class_weight="balanced", max_iter=1000, **solver)
 
 
 class MechanismModel:
@@ -137,7 +141,7 @@ class MechanismModel:
         texts = _read_texts(knobs)
         labelled, unlabelled = self._transform(texts)
         odds = self._learn(labelled, unlabelled, texts, list(knobs), code)
-        named = _regression().fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
+        named = _regression(**_OF_MANY).fit(labelled[self._steers], self._mechanisms[self._steers]).predict(unlabelled)
         return {
             name: str(mechanism) if chance > 0 else _OTHER
             for name, mechanism, chance in zip(knobs, named, odds, strict=True)
@@ -159,12 +163,12 @@ class MechanismModel:
         """Return log odds: learn from the labels, and then from the guesses, each by how sure it is."""
         from scipy.sparse import vstack
 
-        odds = _add_code(_regression().fit(labelled, self._steers).decision_function(unlabelled), names, code)
+        odds = _add_code(_regression(**_OF_TWO).fit(labelled, self._steers).decision_function(unlabelled), names, code)
         all_features = vstack([labelled, unlabelled])
         for _ in range(_ROUNDS):
             steers = np.concatenate([self._steers, odds > 0])
             weights = np.concatenate([np.ones(len(self._steers)), np.tanh(np.abs(odds) / _SURE) ** 2])
-            learned = _regression().fit(all_features, steers, sample_weight=weights)
+            learned = _regression(**_OF_TWO).fit(all_features, steers, sample_weight=weights)
             odds = _add_code(learned.decision_function(unlabelled), names, code)
         unread = code.unread if code is not None else frozenset()
         has_effect = [text.has_effect and name not in unread for text, name in zip(texts, names, strict=True)]
