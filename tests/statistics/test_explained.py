@@ -8,10 +8,11 @@ from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import list_terms
 from knobscope.statistics.models import MODELS, make_models
 
+LONG = pytest.mark.long
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 
 
-@pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.parametrize("name", [pytest.param(name, marks=LONG if name == "mlp" else ()) for name in MODELS])
 def test_every_model_predicts_and_explains_the_same_terms(name: str) -> None:
     sample = known_grid().sample(220, random_state=1)
     settings, values = Settings.from_frame(sample, FACTORS), np.log(sample.y.to_numpy())

@@ -149,7 +149,7 @@ def test_stop_rates_on_measured_grids(name: str, response: str, ignore: str, med
     [
         ("mysql_5.6.26_grid.csv", "runtime", "rel_sd_of_5", 0.6 * 97),
         pytest.param("storm_wordcount.csv", "throughput", "latency", 0.6 * 269, marks=pytest.mark.long),
-        ("berkeleydb_c_grid.csv", "y", "", 128),
+        pytest.param("berkeleydb_c_grid.csv", "y", "", 128, marks=pytest.mark.long),
     ],
 )
 def test_the_default_needs_fewer_runs(name: str, response: str, ignore: str, most: float, tmp_path: Path) -> None:

@@ -56,11 +56,7 @@ def test_without_a_fit_nothing_is_predicted() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    [
-        pytest.param(name, marks=() if name in ("lightgbm", "extra_trees", "auto") else pytest.mark.long)
-        for name in MODELS
-        if name != "anova"
-    ],
+    [pytest.param(name, marks=() if name == "lightgbm" else pytest.mark.long) for name in MODELS if name != "anova"],
 )
 def test_other_models_use_the_same_rule(model: str) -> None:
     result = select_knobs(known_grid().sample(140, random_state=1), FACTORS, "y", model=model, seed=1)
