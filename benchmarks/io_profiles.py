@@ -18,9 +18,9 @@ _PROFILES = """
             sum(sequential_requests) AS in_order, count(DISTINCT r.run_id) AS runs
         FROM io_profile JOIN watched_runs r USING (run_id) WHERE r.is_sentinel AND op IN ('read', 'write') GROUP BY ALL
     )
-    SELECT r.workload, r.runs, r.requests / w.requests, r.requests / (r.requests + w.requests),
+    SELECT concat_ws('/', r.dbms, r.device, r.workload) AS case_name, r.runs, r.requests / w.requests, r.requests / (r.requests + w.requests),
         r.bytes / r.requests / 1024, w.bytes / w.requests / 1024, r.in_order / r.requests, w.in_order / w.requests
-    FROM sums r JOIN sums w USING (dbms, device, workload) WHERE r.op = 'read' AND w.op = 'write' ORDER BY r.workload
+    FROM sums r JOIN sums w USING (dbms, device, workload) WHERE r.op = 'read' AND w.op = 'write' ORDER BY ALL
 """
 
 
@@ -30,11 +30,11 @@ def main() -> None:
     parser.add_argument("database", type=Path)
     with duckdb.connect(str(parser.parse_args().database), read_only=True) as connection:
         rows = connection.execute(_PROFILES).fetchall()
-    print("| workload | runs | reads per write | reads | size of a read | of a write | reads in order | writes in order |")
+    print("| case | runs | reads per write | reads | size of a read | of a write | reads in order | writes in order |")
     print("|---|---|---|---|---|---|---|---|")
-    for workload, runs, ratio, share, read_kib, write_kib, reads, writes in rows:
+    for case, runs, ratio, share, read_kib, write_kib, reads, writes in rows:
         sizes = f"{read_kib:.1f} KiB | {write_kib:.1f} KiB"
-        print(f"| `{workload}` | {runs} | {ratio:.2g} | {share:.0%} | {sizes} | {reads:.0%} | {writes:.0%} |")
+        print(f"| `{case}` | {runs} | {ratio:.2g} | {share:.0%} | {sizes} | {reads:.0%} | {writes:.0%} |")
 
 
 if __name__ == "__main__":
