@@ -18,7 +18,8 @@ _PROFILES = """
             sum(sequential_requests) AS in_order, count(DISTINCT r.run_id) AS runs
         FROM io_profile JOIN watched_runs r USING (run_id) WHERE r.is_sentinel AND op IN ('read', 'write') GROUP BY ALL
     )
-    SELECT concat_ws('/', r.dbms, r.device, r.workload) AS case_name, r.runs, r.requests / w.requests, r.requests / (r.requests + w.requests),
+    SELECT concat_ws('/', r.dbms, r.device, r.workload) AS case_name, r.runs,
+        r.requests / w.requests, r.requests / (r.requests + w.requests),
         r.bytes / r.requests / 1024, w.bytes / w.requests / 1024, r.in_order / r.requests, w.in_order / w.requests
     FROM sums r JOIN sums w USING (dbms, device, workload) WHERE r.op = 'read' AND w.op = 'write' ORDER BY ALL
 """
