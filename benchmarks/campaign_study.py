@@ -64,7 +64,7 @@ def write_specs(root: Path, runs: int) -> Path:
             "devices": tiers,
             "workloads": dict.fromkeys(workloads),
             "knobs": {name: {knob: {"values": list(VALUES)} for knob in KNOBS} for name in names},
-            "sampling": {"runs_per_round": 24 * BLOCKS, "block_runs": 24, "max_rounds": ROUNDS},
+            "sampling": {"method": "lhs", "runs_per_round": 24 * BLOCKS, "block_runs": 24, "max_rounds": ROUNDS},
             "screening": {"top": SWEPT, "model": "anova"},
             "sweep": {"repeats": REPEATS},
         })  # fmt: skip

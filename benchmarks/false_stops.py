@@ -12,6 +12,7 @@ that switch other knobs off.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from multiprocessing import get_context
@@ -25,7 +26,11 @@ from knobscope.processes.parallel import one_thread
 from knobscope.statistics.design import Settings
 
 FALSE_BELOW = 0.85
-STRATEGIES = {"anova, random": ("anova", "random"), "auto, active": ("auto", "active")}
+STRATEGIES = {
+    "anova, random": Plan("anova", "random", start=0.05, step=0.05),  # as in the paper
+    "auto, lhs": Plan("auto", "lhs"),
+    "auto, active": Plan("auto", "active"),  # the default of `replay`
+}
 
 Generator = np.random.Generator
 
@@ -176,9 +181,9 @@ def judge(seed: int, trials: int, item: tuple[str, int, pd.DataFrame | None]) ->
     settings = Settings.from_frame(table, [name for name in table if name != "y"])
     rows = []
     with one_thread():
-        for name, (model, sampling) in STRATEGIES.items():
+        for name, plan in STRATEGIES.items():
             for trial in range(trials):
-                outcome = run_trial(settings, table.y.to_numpy(float), Plan(model, sampling, seed=number), trial)
+                outcome = run_trial(settings, table.y.to_numpy(float), replace(plan, seed=number), trial)
                 r2 = outcome["r2_unsampled"]
                 false = outcome["stopped"] and r2 is not None and r2 < FALSE_BELOW
                 rows.append(

@@ -101,6 +101,12 @@ static __always_inline void count_flight(struct flight_t *f)
     count_size(index, f->length, 1);
 }
 
+static __always_inline void count_once(struct flight_t *f)
+{
+    if (!f->is_counted && !__sync_val_compare_and_swap(&f->is_counted, 0, 1))
+        count_flight(f);
+}
+
 static __always_inline void begin_flight(struct config_t *c, struct flight_key_t *key, struct flight_t *fresh, u64 now)
 {
     struct flight_t *old = get_flight(c, key);
@@ -176,48 +182,32 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     if (iocb.opcode == IOCB_READV || iocb.opcode == IOCB_WRITEV)
         fresh.length = measure_vector(iocb.buffer, iocb.length);
     FORGET(fresh.length, iocb.data);
-    fresh.is_counted = 1;
     begin_flight(c, &key, &fresh, t->started);
-    struct flight_t *f = get_flight(c, &key);  // of whose content the verifier knows nothing: else it follows each operation
-    if (!f)
-        return;
-    count_flight(f);
-    t->batch[f->op & 3] += 1;
+    t->batch[op & 3] += 1;
 }
 
-// What io_submit refused was counted at its start, since another thread may see a request end before io_submit does.
-static __always_inline void refuse(struct config_t *c, struct thread_t *t, u64 index)
+// One request of io_submit, which has taken it or not, or one that io_getevents returns. What is taken counts now; what
+// another thread has seen to end before, counts there.
+static __always_inline void settle(struct config_t *c, struct thread_t *t, u64 index, s64 result)
 {
     struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
-    bpf_probe_read_user(&key.address, 8, (void *)(t->arguments[2] + index * 8));
-    struct flight_t *f = get_flight(c, &key);
-    struct mode_t *m = f ? get_mode(f->op, BY_LIBAIO) : 0;
-    if (!m)
-        return;
-    take_back(f, m, f->length);
-    m->calls -= 1;
-    count_size(f->row, f->length, -1);
-    struct file_key_t file_key = f->key;
-    struct file_t *file = files.lookup(&file_key);
-    u32 op = f->op;
-    if (file && op < OPS) {
-        __sync_fetch_and_add(&file->access[op].calls, -1);
-        __sync_fetch_and_add(&file->access[op].pattern.judged, -1);
-    }
-    move_depth(op, BY_LIBAIO, t->ended, -1);
-    t->batch[op & 3] -= 1;
-    remove_flight(c, &key, f);
-}
-
-static __always_inline void end_event(struct config_t *c, struct thread_t *t, u64 index)
-{
-    struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
-    struct event_t event;
-    if (bpf_probe_read_user(&event, sizeof(event), (void *)(t->arguments[3] + index * sizeof(event))))
+    struct event_t event = {};
+    int is_reap = t->kind.kind == IS_REAP;
+    if (is_reap ? bpf_probe_read_user(&event, sizeof(event), (void *)(t->arguments[3] + index * sizeof(event)))
+                : bpf_probe_read_user(&event.iocb, 8, (void *)(t->arguments[2] + index * 8)))
         return;
     key.address = event.iocb;
     struct flight_t *f = get_flight(c, &key);
-    if (f)
+    if (!f)
+        return;
+    if (!is_reap && (s64)index >= result) {
+        move_depth(f->op, BY_LIBAIO, t->ended, -1);
+        t->batch[f->op & 3] -= 1;
+        remove_flight(c, &key, f);
+        return;
+    }
+    count_once(f);
+    if (is_reap)
         end_flight(c, &key, f, event.result, t->ended);
 }
 
@@ -240,7 +230,7 @@ int on_submit(struct bpf_raw_tracepoint_args *ctx)
     return 0;
 }
 
-// At the end of io_submit, of what it refused, and of io_getevents.
+// At the end of io_submit and of io_getevents.
 int on_submitted(struct bpf_raw_tracepoint_args *ctx)
 {
     struct config_t *c = get_config();
@@ -249,18 +239,14 @@ int on_submitted(struct bpf_raw_tracepoint_args *ctx)
     asm volatile("" : "+r"(result));  // read here, before the compiler moves `ctx` on
     if (!c || !t)
         return 0;
-    int is_reap = t->kind.kind == IS_REAP;
-    s64 end = is_reap ? result : t->arguments[1];
+    s64 end = t->kind.kind == IS_REAP ? result : t->arguments[1];
 #pragma clang loop unroll(disable)
     for (u32 i = 0; i < CHUNK; i++) {
         if ((s64)t->next >= end) {
             count_batch(t, BY_LIBAIO);
             return 0;
         }
-        if (is_reap)
-            end_event(c, t, t->next);
-        else
-            refuse(c, t, t->next);
+        settle(c, t, t->next, result);
         t->next += 1;
     }
     submitted.call(ctx, 0);

@@ -1,14 +1,15 @@
 // Block requests of one device, counted in the kernel: whose and which file's they are, sizes, order, depth, latency.
 //
-// Counts a request once, when it is first issued to the device, with the size it has then (after merges). Does not
-// count passthrough commands, nor requests of bio-based devices (they have none). WRITE_ZEROES and ZONE_APPEND are
+// Counts a request once, when it is first issued to the device, with the size it has then (after merges). Several disks
+// below a stack count as one device. Does not count requests of bio-based devices (they have none), and of passthrough
+// commands only the number. WRITE_ZEROES and ZONE_APPEND are
 // writes, as in /proc/diskstats; a FLUSH is neither a write nor a size. Raw tracepoints only: no kprobe, no fentry.
 // Overhead: see docs/evidence/monitor.md; nothing is sent to user space, which reads the maps.
 //
 // The monitor writes what comes before this text: members of kernel structs as offsets (request__q, ...; HAVE_... when
 // this kernel has an optional one), kernel enumerators, ARG_<tracepoint> = index of the interesting argument, AT_<name> =
 // address of a kernel function, TYPE_<name> = BTF id of a struct, TYPED where plain loads are allowed, and IS_HIDDEN,
-// FIRST_SECTOR, END_SECTOR (a partition is a range), UNIT_BYTES, QUEUES, SLOTS, SCOPE_PROCESS, MAX_...
+// STACKED, UNIT_BYTES, DISKS, QUEUES (of all of them), SLOTS, SCOPE_PROCESS, MAX_...
 
 #include "depth.bpf.h"
 #include "event_trace.bpf.h"
@@ -31,7 +32,7 @@ static __always_inline void count_request(struct config_t *c, struct totals_t *t
     if (op != OP_FLUSH) {
         t->aligned += (sector * 512) % UNIT_BYTES == 0 && bytes % UNIT_BYTES == 0;
         count_size(c, d->sizes, &t->lost, op, bytes);
-        count_file(c, t, file, op, sector, bytes);
+        count_file(c, t, file, op, get_place(c, request), bytes);
     }
     if (started && started <= now)
         d->wait[get_bucket(now - started)] += 1;
@@ -57,14 +58,28 @@ static __always_inline void count_issue(
         count_request(c, t, request, op, slot->asked.file, now);
 }
 
+// What a program sends to the device itself (ioctl, io_uring_cmd), or the driver: it has no sector, nor a file.
+static __always_inline void count_passthrough(struct config_t *c, u64 *request)
+{
+    u32 op = GET(request, request__cmd_flags, u32) & 0xff;
+    int is_passthrough = op == REQ_OP_DRV_IN || op == REQ_OP_DRV_OUT;
+    struct totals_t *t = is_passthrough && c && find_disk(c, request) ? get_totals(c, op & 1) : 0;
+    if (!t)
+        return;
+    t->passthrough += 1;
+    t->passthrough_bytes += GET(request, request__data_len, u32);
+}
+
 int HANDLER(on_issue)
 {
     struct config_t *c = get_config();
     READ(request, request__END, ctx->args[ARG_block_rq_issue]);
     u32 op = classify(c, request);
-    if (op == OPS)
+    if (op == OPS) {
+        count_passthrough(c, request);
         return 0;
-    u32 queue = get_queue(request);
+    }
+    u32 queue = get_queue(c, request);
     struct totals_t *t = get_totals(c, op);
     struct slot_t *slot = get_slot(request, queue, op);
     if (!t)
@@ -113,7 +128,7 @@ static __always_inline void count_late(struct config_t *c, struct totals_t *t, s
     count_issue(c, t, slot, request, op, made);
     t->late += is_counted(slot->asked.owner);
     if (is_counted(slot->asked.owner))
-        trace_end(c, slot, get_queue(request), UNSEEN_END, 0);
+        trace_end(c, slot, get_queue(c, request), UNSEEN_END, 0);
     slot->asked.owner = UNSEEN;
 #endif
 }
@@ -126,7 +141,7 @@ int HANDLER(on_complete)
     u32 op = classify(c, request);
     if (op == OPS)
         return 0;
-    u32 queue = get_queue(request);
+    u32 queue = get_queue(c, request);
     struct totals_t *t = get_totals(c, op);
     struct slot_t *slot = get_slot(request, queue, op);
     if (!t || !slot)
@@ -160,7 +175,7 @@ int HANDLER(on_requeue)
     u32 op = classify(c, request);
     if (op == OPS)
         return 0;
-    u32 queue = get_queue(request);
+    u32 queue = get_queue(c, request);
     struct slot_t *slot = get_slot(request, queue, op);
     struct totals_t *t = get_totals(c, op);
     if (!t || !slot || slot->state != ISSUED)

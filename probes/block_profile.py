@@ -53,6 +53,8 @@ def summarise_run(reading: Reading, snapshots: Sequence[Snapshot], scope: str) -
         "moved_processes": reading.moved_processes,
         "requeues": _add(reading, "requeues"),
         "failed_requests": _add(reading, "errors"),
+        "passthrough_requests": _add(reading, "passthrough"),
+        "passthrough_bytes": _add(reading, "passthrough_bytes"),
         **summarise_depth(depths),
         "io_profile": [_summarise_operation(i, reading, scope) for i in range(len(OPERATIONS))],
         "io_sizes": list_sizes(reading.details, reading.odd_sizes),
@@ -101,10 +103,13 @@ def _find_unwritten(reading: Reading) -> int:
     """Return bytes of the page cache that the followed processes dirtied and that were not written to the device.
 
     At most: a folio is dirtied as a whole but may be written in part, what is dirty may be cut off with its file, and
-    the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none.
+    the kernel's own sum of dirty pages, of all devices, may be others'. Files of which all is written have none. A RAID
+    writes more bytes than were dirtied.
     """
-    unwritten_bytes = _add(reading, "dirtied") - _add(reading, "written_back")
-    return max(min(unwritten_bytes, reading.dirty_bytes, reading.unwritten_bytes), 0)
+    bounds = [reading.dirty_bytes, reading.unwritten_bytes]
+    if reading.disks == 1:
+        bounds.append(_add(reading, "dirtied") - _add(reading, "written_back"))
+    return max(min(bounds), 0)
 
 
 def _count(totals: Totals, quantity: str, owners: Sequence[str]) -> int:
@@ -122,7 +127,7 @@ def _summarise_operation(index: int, reading: Reading, scope: str) -> Row:
     for name, is_judged in (("aligned", op != "flush"), ("sequential", op in ("read", "write"))):
         row[f"{name}_requests"] = totals[name] if is_judged else None
         row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
-    row["append_requests"] = totals["appended"] if op == "write" else None
+    row["append_requests"] = totals["appended"] if op == "write" and reading.disks == 1 else None
     row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta", "merges", "splits")}
     for part, owners in _PARTS.items():
         row[f"{part}_requests"] = _count(totals, "requests", owners)
@@ -166,8 +171,15 @@ def _list_files(reading: Reading) -> list[Row]:
                     "end_sector": access.end,
                 }
                 row |= {"sequential_requests": sequential}
-                rows.append(row | summarise_pattern(access.pattern, is_write=op == "write"))
+                row |= summarise_pattern(access.pattern, is_write=op == "write")
+                rows.append(row if reading.disks == 1 else row | _forget_order(row))
     return rows
+
+
+def _forget_order(row: Row) -> Row:
+    """Return without a value what is judged by distances: on several disks a file's addresses go back and forth."""
+    unknown = ("append_share", "strided_share", "random_share", "first_sector", "end_sector")
+    return dict.fromkeys(unknown) | {"pattern": row["pattern"] if row["pattern"] in ("sequential", "few") else None}
 
 
 def _list_addresses(reading: Reading) -> list[Row]:

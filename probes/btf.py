@@ -25,25 +25,26 @@ _TAIL |= dict.fromkeys((_STRUCT, _UNION, _DATASEC, _ENUM64), (0, 12))
 class Btf:
     """Type information of one kernel; ValueError when the data are not BTF that we understand.
 
-    That of a module may follow: its numbers of types and offsets of strings go on where the kernel's end.
+    That of a module is based on the kernel's: its numbers of types and offsets of strings go on where those end.
     """
 
-    def __init__(self, *parts: bytes) -> None:
-        self._types, self._strings = b"", b""
-        for data in parts:
-            magic, _, _, header, type_start, type_length, string_start, string_length = struct.unpack_from(
-                "<HBBIIIII", data, 0
-            )
-            if magic != 0xEB9F:
-                raise ValueError(f"BTF magic is {magic:#x}, expected 0xeb9f (little endian)")
-            self._types += data[header + type_start : header + type_start + type_length]
-            self._strings += data[header + string_start : header + string_start + string_length]
-        self._positions = [0]  # type ids count from 1
-        self._named: dict[tuple[int, int], int] = {}
-        self._index()
+    def __init__(self, data: bytes, base: Btf | None = None) -> None:
+        magic, _, _, header, type_start, type_length, string_start, string_length = struct.unpack_from(
+            "<HBBIIIII", data, 0
+        )
+        if magic != 0xEB9F:
+            raise ValueError(f"BTF magic is {magic:#x}, expected 0xeb9f (little endian)")
+        self._types: bytes = base._types if base else b""
+        self._strings: bytes = base._strings if base else b""
+        self._positions: list[int] = list(base._positions) if base else [0]  # type ids count from 1
+        self._named: dict[tuple[int, int], int] = dict(base._named) if base else {}
+        begin = len(self._types)
+        self._types += data[header + type_start : header + type_start + type_length]
+        self._strings += data[header + string_start : header + string_start + string_length]
+        self._index(begin)
 
-    def _index(self) -> None:
-        types, unpack, position = self._types, struct.Struct("<III").unpack_from, 0
+    def _index(self, position: int) -> None:
+        types, unpack = self._types, struct.Struct("<III").unpack_from
         while position < len(types):
             name, info, _ = unpack(types, position)
             kind = info >> 24 & 31

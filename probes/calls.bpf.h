@@ -51,13 +51,14 @@ struct file_t {
     struct access_t access[OPS];
 };
 struct flight_key_t { u64 address, process; };
-// `address`: 0 where the place is free. `is_crowded`: its place was taken, so it is in the hash.
+// `address`: 0 where the place is free. `is_crowded`: its place was taken, so it is in the hash. `is_counted`: io_submit has
+// taken it, or its file is known.
 struct flight_t {
     u64 address, process;
     struct file_key_t key;
-    u64 inode, started, offset, length;
+    u64 inode, started, offset, length, is_counted;
     u32 epoch;
-    u8 op, mode, row, is_counted, is_foreign, is_crowded;
+    u8 op, mode, row, is_foreign, is_crowded;
 };
 struct verdict_t {
     u32 sequential;

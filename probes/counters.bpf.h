@@ -41,6 +41,7 @@ struct totals_t {
     u64 fua, preflush, early, requeues, errors, lost, merges, splits, unfiled;
     u64 hidden, hidden_ns;             // requests whose end was not seen, and how long they counted as in flight
     u64 unstarted, unstarted_ns, late; // whose issue was not seen, how long they did not, and those of them of this run
+    u64 passthrough, passthrough_bytes;  // commands that are neither a read nor a write of the block layer
     u64 dirtied, written_back;  // bytes of cached pages that the followed processes dirtied, and of theirs that were written
 };
 struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };

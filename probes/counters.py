@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from disk import Disk
-from epochs import EpochCounters, Totals, list_range
+from epochs import EpochCounters, Totals, list_constants
+from file_of import number_device
 from kernel import Kernel, UnavailableError
 from needs import choose_handlers
 from origins import FILE_CONSTANTS, Origins, clear_origins, read_origins
@@ -51,6 +52,7 @@ class Reading:
     dirty_bytes: int
     unwritten_bytes: int
     moved_processes: int
+    disks: int
     origins: Origins
 
 
@@ -61,6 +63,8 @@ class Counters(EpochCounters):
         #: `untyped`: why the program had to be loaded without the kernel's types, which costs more; None: it was not.
         program, self.untyped = _load(kernel, disk, unit, scope)
         super().__init__(program, disk)
+        for upper in disk.uppers:
+            self["uppers"][number_device(upper)] = 1
 
     def follow(self, groups: Sequence[Path]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
@@ -97,6 +101,7 @@ class Counters(EpochCounters):
             dirty_bytes=_read_dirty_bytes(),
             unwritten_bytes=self._measure_unwritten(),
             moved_processes=self._program.count_moved(),
+            disks=len(self._disk.parts),
             origins=read_origins(self._program),
         )
 
@@ -154,11 +159,19 @@ def _load(kernel: Kernel, disk: Disk, unit: int, scope: str) -> tuple[Program, s
     for needed in ("block_rq_issue", "block_rq_complete"):
         if needed not in kernel.tracepoints:
             raise UnavailableError(f"this kernel has no tracepoint {needed}")
-    arguments = (_SOURCE, kernel, choose_handlers(kernel), _list_constants(kernel, disk, unit, scope))
+    arguments = (
+        _SOURCE,
+        kernel,
+        choose_handlers(kernel, is_stacked=bool(disk.uppers)),
+        _list_constants(kernel, disk, unit, scope),
+    )
     try:
         return TypedProgram(*arguments, callable_functions=_CALLABLE), None
     except UnavailableError as refusal:
-        return Program(*arguments, callable_functions=_CALLABLE), str(refusal)
+        try:
+            return Program(*arguments, callable_functions=_CALLABLE), str(refusal)
+        except UnavailableError as untyped:
+            raise UnavailableError(f"{untyped}; with the kernel's types: {refusal}") from untyped
 
 
 def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[str, int | str]:
@@ -166,7 +179,8 @@ def _list_constants(kernel: Kernel, disk: Disk, unit: int, scope: str) -> dict[s
     return {
         **FILE_CONSTANTS,
         "IS_HIDDEN": int(disk.is_hidden),
-        **list_range(disk, unit),
+        **list_constants(disk, unit),
+        "STACKED": int(bool(disk.uppers)),
         "QUEUES": disk.queues,
         "SLOTS": disk.slots,
         "SCOPE_PROCESS": int(scope == "process"),

@@ -1,16 +1,20 @@
-// The followed device, or a range of it: which requests are its, and what they do.
+// The followed device: one disk or several, each whole or a range of it; which requests are its, and what they do.
 #pragma once
 
 #include "memory.bpf.h"
 
 enum { OP_READ, OP_WRITE, OP_DISCARD, OP_FLUSH, OPS };
 
-// Odd epochs are measured; two sets of counters take turns. `disk`: the name of the followed one. `partial`: requests
-// of which a part has completed, in light mode.
+// `queue`: where the kernel has the disk, 0 until it is seen; `first_queue`: the number of its first hardware queue among
+// those of all disks.
+struct disk_t { u64 queue, name[4], first_sector, end_sector, first_queue; };
+// Odd epochs are measured; two sets of counters take turns. `partial`: requests of which a part has completed, in light
+// mode.
 struct config_t {
-    u64 queue, since;
+    u64 since;
     u32 epoch, is_following;
-    u64 disk[4], partial;
+    u64 partial;
+    struct disk_t disks[DISKS];
 };
 BPF_ARRAY(config, struct config_t, 1);
 
@@ -26,33 +30,48 @@ static __always_inline int is_measured(struct config_t *c)
 }
 
 // By its name: what a multipath device hides below itself has no number.
-static __always_inline int is_our_disk(struct config_t *c, u64 disk)
+static __always_inline int is_named(struct disk_t *known, u64 disk)
 {
     u64 name[4] = {};
     bpf_probe_read_kernel_str(name, sizeof(name), (void *)(disk + gendisk__disk_name));  // more may follow its end
-    return name[0] == c->disk[0] && name[1] == c->disk[1] && name[2] == c->disk[2] && name[3] == c->disk[3];
+    return name[0] == known->name[0] && name[1] == known->name[1] && name[2] == known->name[2] && name[3] == known->name[3];
 }
 
-static __always_inline int is_followed(struct config_t *c, u64 queue, u64 disk)
+static __always_inline int are_all_seen(struct config_t *c)
 {
-    if (c->queue)
-        return c->queue == queue;
-    if (!disk || !is_our_disk(c, disk))
-        return 0;
-    c->queue = queue;
-    return 1;
+    int seen = 1;
+#pragma unroll
+    for (u32 i = 0; i < DISKS; i++)
+        seen &= c->disks[i].queue != 0;
+    return seen;
 }
 
-static __always_inline int is_ours(struct config_t *c, u64 *request)
+// Which of the followed disks has this queue; 0: none of them. `disk`: whose it is, needed until all have been seen.
+static __always_inline struct disk_t *find_followed(struct config_t *c, u64 queue, u64 disk)
+{
+#pragma unroll
+    for (u32 i = 0; i < DISKS; i++) {
+        struct disk_t *known = &c->disks[i];
+        if (known->queue == queue)
+            return known;
+        if (!known->queue && disk && is_named(known, disk)) {
+            known->queue = queue;
+            return known;
+        }
+    }
+    return 0;
+}
+
+static __always_inline struct disk_t *find_disk(struct config_t *c, u64 *request)
 {
     u64 queue = GET(request, request__q, u64), disk = 0;
-    if (!c->queue)
+    if (!are_all_seen(c))
 #ifdef HAVE_request_queue__disk  // since 5.15
         disk = LOAD(queue, request_queue, disk, u64);
 #else
         disk = GET(request, request__rq_disk, u64);
 #endif
-    return is_followed(c, queue, disk);
+    return find_followed(c, queue, disk);
 }
 
 // By a table of three bits each, so that the verifier follows one way instead of one per operation.
@@ -68,14 +87,15 @@ static __always_inline u32 get_operation(u32 flags)
     return op < 21 ? OPERATIONS >> op * 3 & 7 : OPS;
 }
 
-static __always_inline int is_in_range(u64 sector, u32 op)
+static __always_inline int is_in_range(struct disk_t *disk, u64 sector, u32 op)
 {
-    return op == OP_FLUSH || (sector >= FIRST_SECTOR && sector < END_SECTOR);  // a flush is the whole disk's
+    return op == OP_FLUSH || (sector >= disk->first_sector && sector < disk->end_sector);  // a flush is the whole disk's
 }
 
 // The operation of a request of the device, or of the range of it, that is followed; OPS for all others.
 static __always_inline u32 classify(struct config_t *c, u64 *request)
 {
     u32 op = get_operation(GET(request, request__cmd_flags, u32));
-    return c && is_ours(c, request) && is_in_range(GET(request, request__sector, u64), op) ? op : OPS;
+    struct disk_t *disk = c ? find_disk(c, request) : 0;
+    return disk && is_in_range(disk, GET(request, request__sector, u64), op) ? op : OPS;
 }

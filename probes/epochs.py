@@ -14,7 +14,7 @@ from typing import Any
 from disk import Disk
 from program import Program
 
-__all__ = ["OPERATIONS", "EpochCounters", "Totals", "list_range", "sum_processors"]
+__all__ = ["OPERATIONS", "EpochCounters", "Totals", "list_constants", "sum_processors"]
 
 OPERATIONS = ("read", "write", "discard", "flush")
 _NAME = struct.Struct("=4Q")  # gendisk.disk_name
@@ -27,8 +27,12 @@ class EpochCounters:
 
     def __init__(self, program: Program, disk: Disk) -> None:
         self._program, self._disk = program, disk
-        name = disk.requests.name.encode().ljust(_NAME.size, b"\0")
-        self._config = self["config"].Leaf(disk=_NAME.unpack(name))
+        self._config = self["config"].Leaf()
+        first_queue = 0
+        for part, leaf in zip(disk.parts, self._config.disks, strict=True):
+            leaf.name[:] = _NAME.unpack(part.requests.name.encode().ljust(_NAME.size, b"\0"))
+            leaf.first_sector, leaf.end_sector, leaf.first_queue = part.first_sector, part.end_sector, first_queue
+            first_queue += part.queues
         self._program.put("config", 0, self._config)
 
     def close(self) -> None:
@@ -48,9 +52,9 @@ class EpochCounters:
         return int(self._config.epoch) & 1
 
     def _flip(self, *, is_following: bool) -> int:
-        learnt = self.get("config", 0).queue  # the kernel side finds the device by itself and keeps its address there
+        learnt = self.get("config", 0).disks  # the kernel side notes there where it has found the disks
         now = time.monotonic_ns()
-        self._config = self["config"].Leaf(learnt, now, self._config.epoch + 1, is_following, self._config.disk)
+        self._config = self["config"].Leaf(now, self._config.epoch + 1, is_following, 0, learnt)
         self._program.put("config", 0, self._config)
         return now
 
@@ -69,9 +73,9 @@ class EpochCounters:
         return {(key.op, key.bytes): count for key, count in self["odd_sizes"].items() if key.set == which}
 
 
-def list_range(disk: Disk, unit: int) -> dict[str, int | str]:
+def list_constants(disk: Disk, unit: int) -> dict[str, int | str]:
     """Return the constants of device.bpf.h, and the unit."""
-    return {"FIRST_SECTOR": f"{disk.first_sector}ULL", "END_SECTOR": f"{disk.end_sector}ULL", "UNIT_BYTES": unit}
+    return {"DISKS": len(disk.parts), "UNIT_BYTES": unit}
 
 
 def sum_processors(cpus: Any) -> Totals:

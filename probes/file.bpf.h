@@ -139,11 +139,11 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
     return NO_FILE;
 }
 
-static __always_inline void find_origin(u64 address, u32 flags, u64 task, int is_kernel, struct origin_t *origin)
+static __always_inline void find_origin(u64 address, int has_device, u32 flags, u64 task, int is_kernel, struct origin_t *origin)
 {
     READ(bio, bio__HEAD, CAST(address, bio));
     u64 private;
-    if (!IS_HIDDEN && !LOAD(GET(bio, bio__bi_bdev, u64), block_device, bd_holder, u64)) {
+    if (has_device && !LOAD(GET(bio, bio__bi_bdev, u64), block_device, bd_holder, u64)) {
         origin->pseudo = DEVICE_FILE;
         return;
     }

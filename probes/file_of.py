@@ -19,6 +19,7 @@ __all__ = [
     "PAGE_HEAD",
     "allow_devices",
     "make_file_row",
+    "number_device",
 ]
 
 _MINOR_BITS = 20  # of the kernel's own device numbers; what stat shows is encoded otherwise
@@ -90,7 +91,11 @@ def make_file_row(key: Any, about: Any) -> dict[str, Any]:
 
 def allow_devices(program: Program, devices: Iterable[str]) -> None:
     """Let only files on these devices (MAJ:MIN) count."""
-    table = program["devices"]
     for device in devices:
-        major, minor = device.split(":")
-        table[int(major) << _MINOR_BITS | int(minor)] = 1
+        program["devices"][number_device(device)] = 1
+
+
+def number_device(device: str) -> int:
+    """Return the kernel's own number of a device (MAJ:MIN)."""
+    major, minor = device.split(":")
+    return int(major) << _MINOR_BITS | int(minor)

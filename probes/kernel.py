@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -31,8 +31,9 @@ __all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment
 _PREFIX = "knobscope-headers-"
 _KALLSYMS = Path("/proc/kallsyms")
 _BOOT, _MODULES_LOADED = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/modules")
-#: Whose types the probes know where they are no part of the kernel itself; at most one.
-_MODULES = ("btrfs",)
+#: Whose types the probes know where they are no part of the kernel itself.
+_MODULES = ("btrfs", "dm_mod", "dm_crypt", "md_mod", "raid1", "raid10", "raid456")
+_WORDS = ("pt_regs",)  # what memory.bpf.h reads words of any struct as: it has nothing but words
 _PREEMPTIBLE_SINCE = (7, 0)  # seen in 7.3, not in 6.18: programs of tracepoints run preemptibly
 
 
@@ -86,19 +87,18 @@ class Needs:
 
     `tracepoints`: name -> struct that the interesting argument points to ("": the first argument). `heads`: macro ->
     members; it becomes the bytes from the struct's begin to the end of the last of them, a multiple of eight.
-    `sizes`: structs whose size the probe needs, as <struct>__END. `enums`: their enumerators become macros. `types`:
-    structs whose BTF id the probe needs, as TYPE_<struct>, beyond those that it reads members of. `symbols`: functions
-    whose address it can use, as AT_<name>. `bits`: bit-fields of one bit, known from BTF only: the byte that holds
-    them, and <name>__MASK.
+    `sizes`: structs whose size the probe needs, as <struct>__END, `private_sizes`: the same of structs that BTF may not
+    have. `enums`: their enumerators become macros. `symbols`: functions whose address it can use, as AT_<name>. `bits`:
+    bit-fields of one bit, known from BTF only: the byte that holds them, and <name>__MASK.
     """
 
     members: tuple[Member, ...]
     tracepoints: dict[str, str]
     heads: dict[str, tuple[Member, ...]]
     sizes: tuple[str, ...] = ()
+    private_sizes: tuple[str, ...] = ()
     enums: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()  # for kernels without BTF
-    types: tuple[str, ...] = ()
     symbols: tuple[str, ...] = ()
     bits: tuple[tuple[str, str], ...] = ()  # struct, member
 
@@ -148,14 +148,14 @@ def read_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozenset(
 
 def _read_facts(needs: Needs) -> dict[str, Any]:
     """Return what BTF says: lines of C, and the fields of `Kernel`."""
-    btf = _read_btf()
+    btf, *_ = btfs = _read_btf()
     argument_types = {name: btf.list_tracepoint_arguments(name) for name in needs.tracepoints}
     points = {
         name: types.index(needs.tracepoints[name]) if needs.tracepoints[name] else 0
         for name, types in argument_types.items()
         if types is not None and needs.tracepoints[name] in ("", *types)
     }
-    lines = _define_members(btf, needs)
+    lines = _define_members(btfs, needs)
     lines += [f"#define ARGS_{name} {len(types)}" for name, types in argument_types.items() if types is not None]
     off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
     return {
@@ -179,15 +179,23 @@ def _identify_build() -> str:
 
 
 @lru_cache(maxsize=1)
-def _read_btf() -> Btf:
-    return Btf(*_read_types())
+def _read_btf() -> tuple[Btf, ...]:
+    """Return the types of the kernel, and with them those of each module."""
+    kernel, *modules = _read_types()
+    base = Btf(kernel)
+    return base, *(Btf(module, base) for module in modules)
 
 
-def _define_members(btf: Btf, needs: Needs) -> list[str]:
-    lines, ends = [], {}
+def _find_btf(btfs: Sequence[Btf], struct: str) -> Btf:
+    """Return the types that a struct is among."""
+    return next((btf for btf in btfs if btf.find_struct(struct)), btfs[0])
+
+
+def _define_members(btfs: Sequence[Btf], needs: Needs) -> list[str]:
+    btf, lines, ends = btfs[0], [], {}
     for member in needs.members:
         try:
-            offset, size = btf.find_member(member.struct, member.path)
+            offset, size = _find_btf(btfs, member.struct).find_member(member.struct, member.path)
         except KeyError as missing:
             if member.is_optional:
                 continue
@@ -207,7 +215,11 @@ def _define_members(btf: Btf, needs: Needs) -> list[str]:
         end = max(ends[member] for member in members if member in ends)
         lines.append(f"#define {name} {-end // 8 * -8}")
     lines += [f"#define {name}__END {btf.get_struct_size(name)}" for name in needs.sizes]
-    types = dict.fromkeys((*(member.struct for member in needs.members), *needs.types))
+    homes = {name: _find_btf(btfs, name) for name in needs.private_sizes}
+    lines += [
+        f"#define {name}__END {home.get_struct_size(name)}" for name, home in homes.items() if home.find_struct(name)
+    ]
+    types = dict.fromkeys((*(member.struct for member in needs.members), *_WORDS))
     lines += [f"#define TYPE_{name} {btf.find_struct(name)}" for name in types]
     for enum in needs.enums:
         lines += [f"#define {name} {value}" for name, value in btf.list_enumerators(enum).items()]

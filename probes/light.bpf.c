@@ -2,8 +2,8 @@
 //
 // One event per request instead of three, and nothing is remembered between two events: about a third of what block.bpf.c
 // costs. Whose requests they are, their files, order and merges are known only before, so they are not known here. A request
-// of several completions is counted at the last one, with all its bytes. Constants as for block.bpf.c, without QUEUES and
-// SLOTS.
+// of several completions is counted at the last one, with all its bytes. Constants as for block.bpf.c, without STACKED,
+// QUEUES and SLOTS.
 
 #include "buckets.bpf.h"
 #include "device.bpf.h"

@@ -14,7 +14,7 @@ from typing import Any
 
 from block_profile import list_sizes, list_times
 from disk import Disk
-from epochs import OPERATIONS, EpochCounters, Totals, list_range
+from epochs import OPERATIONS, EpochCounters, Totals, list_constants
 from kernel import Kernel, Member, Needs, UnavailableError
 from program import Program, count_missed
 from typed import TypedProgram
@@ -76,7 +76,6 @@ class LightCounters(EpochCounters):
     def __init__(self, kernel: Kernel, disk: Disk, unit: int) -> None:
         program, self.untyped = _load(kernel, disk, unit)
         super().__init__(program, disk)
-        self._stat = (disk.directory if disk.is_range() else disk.requests) / "stat"
         self._completed = 0
 
     def follow(self, groups: Sequence[Path]) -> None:
@@ -105,8 +104,8 @@ class LightCounters(EpochCounters):
         return LightSnapshot(time.monotonic_ns(), self._sum("totals", self._set))
 
     def _count_completed(self) -> int:
-        numbers = self._stat.read_text().split()
-        return sum(int(numbers[column]) for column in _COMPLETED)
+        sums = [part.stat.read_text().split() for part in self._disk.parts]
+        return sum(int(numbers[column]) for numbers in sums for column in _COMPLETED)
 
 
 def summarise_light(reading: LightReading, snapshots: Sequence[LightSnapshot]) -> Row:
@@ -178,7 +177,7 @@ def _list_intervals(begin_ns: int, snapshots: Sequence[LightSnapshot]) -> list[R
 def _load(kernel: Kernel, disk: Disk, unit: int) -> tuple[Program, str | None]:
     if "block_rq_complete" not in kernel.tracepoints:
         raise UnavailableError("this kernel has no tracepoint block_rq_complete")
-    arguments = (_SOURCE, kernel, _HANDLERS, list_range(disk, unit))
+    arguments = (_SOURCE, kernel, _HANDLERS, list_constants(disk, unit))
     try:
         return TypedProgram(*arguments), None
     except UnavailableError as refusal:

@@ -14,6 +14,7 @@ __all__ = ["BLOCK_NEEDS", "choose_handlers", "describe_cost", "list_limits"]
 _HANDLERS = {
     "block_io_start": "on_start",
     "block_getrq": "on_getrq",
+    "block_bio_queue": "on_queue",
     "block_bio_backmerge": "on_backmerge",
     "block_bio_frontmerge": "on_frontmerge",
     "block_rq_merge": "on_request_merge",
@@ -47,6 +48,25 @@ _BIO = (
 )
 _PAGE = (*PAGE_HEAD, Member("page", "mapping", 8))
 _INODE = (Member("inode", "i_mode", 2), Member("inode", "i_sb", 8), Member("inode", "i_ino", 8))
+#: What leads from a bio to the one that it was made for; of modules, which are there once something is stacked.
+_STACK = tuple(
+    Member(struct, path, size, in_headers=False)
+    for struct, path, size in (
+        ("dm_target_io", "clone", 0),
+        ("dm_target_io", "io", 8),
+        ("dm_io", "orig_bio", 8),
+        ("dm_crypt_io", "base_bio", 8),
+        ("md_io_clone", "orig_bio", 8),  # since 6.4
+        ("md_io_acct", "orig_bio", 8),
+        ("r1bio", "master_bio", 8),
+        ("r10bio", "master_bio", 8),
+        ("stripe_head", "dev", 0),
+        ("stripe_head", "disks", 4),
+        ("r5dev", "toread", 8),
+        ("r5dev", "towrite", 8),
+        ("r5dev", "written", 8),
+    )
+)
 #: Member or tracepoint -> what is missing without it.
 _LIMITS = {
     "dentry__d_alias": "names of files are not known, only their inodes",
@@ -66,6 +86,7 @@ BLOCK_NEEDS = Needs(
         Member("gendisk", "queue", 8),
         Member("block_device", "bd_disk", 8),
         Member("block_device", "bd_holder", 8),
+        Member("block_device", "bd_dev", 4),
         Member("bio_vec", "bv_page", 8),
         Member("address_space", "host", 8),
         Member("address_space", "i_pages.xa_flags", 4),
@@ -85,6 +106,7 @@ BLOCK_NEEDS = Needs(
         Member("btrfs_io_stripe", "bioc", 8, in_headers=False),
         Member("btrfs_io_context", "orig_bio", 8, in_headers=False),
         Member("buffer_head", "b_end_io", 8, since="2.5", until="7.3"),
+        *_STACK,
         Member("kiocb", "ki_filp", 8),
         Member("file", "f_inode", 8),
         Member("task_struct", "flags", 4),
@@ -103,6 +125,7 @@ BLOCK_NEEDS = Needs(
         "block_bio_backmerge": "bio",
         "block_bio_frontmerge": "bio",
         "block_split": "bio",
+        "block_bio_queue": "bio",
         "writeback_dirty_folio": "folio",
         "writeback_dirty_page": "page",  # until 5.17
         **FOLLOWED_TRACEPOINTS,
@@ -115,22 +138,30 @@ BLOCK_NEEDS = Needs(
         "inode__HEAD": _INODE,
     },
     sizes=("bio_vec",),
+    private_sizes=("r5dev",),
     enums=("req_op", "req_opf", "req_flag_bits", "pageflags"),  # req_opf until 6.0
     headers=("blk-mq", "blkdev", "buffer_head", "fs", "sched", "dcache", *FOLLOWED_HEADERS),
-    types=("pt_regs",),
     symbols=(
         *("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
         *("end_bio_bh_io_sync", "journal_end_buffer_io_sync"),
         *("btrfs_simple_end_io", "btrfs_orig_write_end_io", "btrfs_clone_write_end_io"),
+        *("clone_endio", "crypt_endio", "md_end_clone_io", "md_end_io_acct"),
+        *(f"{raid}_end_{way}_request" for raid in ("raid1", "raid10", "raid5") for way in ("read", "write")),
+        "raid5_align_endio",
     ),
 )
 
 
-def choose_handlers(kernel: Kernel) -> dict[str, str]:
-    """Return tracepoint -> function; who submits is asked per request since 6.5, before that per bio."""
+def choose_handlers(kernel: Kernel, *, is_stacked: bool) -> dict[str, str]:
+    """Return tracepoint -> function; who submits is asked per request since 6.5, before that per bio.
+
+    `is_stacked`: whether other devices are stacked on the followed disks; then their bios are looked at, too.
+    """
     handlers = {point: handler for point, handler in _HANDLERS.items() if point in kernel.tracepoints}
     if "block_io_start" in handlers:
         handlers.pop("block_getrq", None)
+    if not is_stacked:
+        handlers.pop("block_bio_queue", None)
     return handlers
 
 

@@ -6,12 +6,13 @@
 #include "file.bpf.h"
 #include "folio.bpf.h"
 #include "followed.bpf.h"
+#include "stack.bpf.h"
 #include "submitter.bpf.h"
 
 #define PF_KTHREAD 0x00200000
 
 BPF_TABLE("lru_hash", u64, u64, dirtied, 65536);  // inode -> its number, of files that the run's processes dirtied
-#ifndef HAVE_block_io_start
+#if STACKED || !defined(HAVE_block_io_start)
 BPF_TABLE("lru_hash", u64, struct asked_t, bios, 65536);
 #endif
 
@@ -49,20 +50,51 @@ static __always_inline void count_barriers(struct config_t *c, u32 flags, u32 by
     t->preflush += !!(flags & FLAG(PREFLUSH));
 }
 
-static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 bytes, struct asked_t *asked)
+// `has_device`: whether the bio names a device that has a number.
+static __always_inline void identify(struct config_t *c, u64 bio, int has_device, u32 flags, u32 bytes, struct asked_t *asked)
 {
     u64 task = CURRENT_TASK();
     struct origin_t origin = {};
     int is_kernel = !!(FOLLOW(task, task_struct__flags, u32) & PF_KTHREAD);
     if (bio && bytes && get_operation(flags) <= OP_WRITE)
-        find_origin(bio, flags, task, is_kernel, &origin);
+        find_origin(bio, has_device, flags, task, is_kernel, &origin);
     asked->epoch = c->epoch;
     asked->owner = get_owner(c, &origin, is_kernel, flags);
     asked->file = is_measured(c) ? find_file(&origin) : NO_FILE;
     asked->is_cached = origin.is_cached && (asked->owner == OWN || asked->owner == INODE);
     asked->submitter = is_measured(c) ? find_submitter(task) : MAX_SUBMITTERS;
+}
+
+static __always_inline void ask(struct config_t *c, u64 bio, u32 flags, u32 bytes, struct asked_t *asked)
+{
+#if STACKED
+    u64 top = bio ? find_top(bio) : 0;
+    struct asked_t *known = top != bio ? bios.lookup(&top) : 0;
+    if (known && known->epoch == (u8)c->epoch)
+        *asked = *known;
+    else
+        identify(c, top, !IS_HIDDEN || top != bio, top != bio ? LOAD(top, bio, bi_opf, u32) : flags, bytes, asked);
+#else
+    identify(c, bio, !IS_HIDDEN, flags, bytes, asked);
+#endif
     count_barriers(c, flags, bytes, asked);
 }
+
+#if STACKED
+// A bio is passed to a device of the stack: below it other threads may submit what becomes of it. Those that the stack
+// passes on to itself are asked at its top.
+int HANDLER(on_queue)
+{
+    u64 bio = ctx->args[ARG_block_bio_queue];
+    struct config_t *c = get_config();
+    if (!c || !is_upper(LOAD(bio, bio, bi_bdev, u64)) || find_bio_above(bio))
+        return 0;
+    struct asked_t asked = {};
+    identify(c, bio, 1, LOAD(bio, bio, bi_opf, u32), LOAD(bio, bio, bi_size, u32), &asked);
+    bios.update(&bio, &asked);
+    return 0;
+}
+#endif
 
 #ifdef HAVE_block_io_start  // since 6.5
 int HANDLER(on_start)
@@ -72,7 +104,7 @@ int HANDLER(on_start)
     u32 op = classify(c, request);
     if (op == OPS)
         return 0;
-    u32 queue = get_queue(request);
+    u32 queue = get_queue(c, request);
     struct slot_t *slot = get_slot(request, queue, OP_READ);
     struct totals_t *t = get_totals(c, op);
     struct asked_t asked = {};
@@ -116,7 +148,7 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
 #endif
     if (op == OP_FLUSH)
         slot->asked.owner = DEVICE_FLUSH;
-#ifdef HAVE_block_io_start  // older kernels run programs without preemption and miss none
+#if defined(HAVE_block_io_start) && (defined(TYPED) || !STACKED)  // older kernels miss none, and else the stack is too small
     else if (slot->asked.owner == UNSEEN && is_measured(c)) {  // its start was missed: mostly the same thread issues it
         ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32),
             &slot->asked);
@@ -130,12 +162,12 @@ static __always_inline u32 take_asked(struct config_t *c, struct slot_t *slot, u
     return slot->asked.owner;
 }
 
-// Whether the file system of an inode lies on the followed device, or on a partition of it.
+// Whether the file system of an inode lies on the followed device, a partition of it, or what is stacked on it.
 static __always_inline int is_on_device(struct config_t *c, u64 inode)
 {
     u64 device = LOAD(LOAD(inode, inode, i_sb, u64), super_block, s_bdev, u64);
     u64 disk = device ? LOAD(device, block_device, bd_disk, u64) : 0;
-    return disk && is_followed(c, LOAD(disk, gendisk, queue, u64), disk);
+    return disk && (find_followed(c, LOAD(disk, gendisk, queue, u64), disk) || is_upper(device));
 }
 
 // Not of an event: the monitor runs it at the end of a run, on each inode that `dirtied` knows. Returns how many pages of

@@ -3,17 +3,29 @@
 
 #include "counters.bpf.h"
 
+#define DISK_SHIFT 44  // of a place: above the highest sector
+
 static __always_inline u32 classify_bio(struct config_t *c, u64 bio)
 {
     u32 op = get_operation(LOAD(bio, bio, bi_opf, u32));
     u64 disk = LOAD(LOAD(bio, bio, bi_bdev, u64), block_device, bd_disk, u64);
-    int is_ours = c && is_followed(c, LOAD(disk, gendisk, queue, u64), disk);
-    return is_ours && is_in_range(LOAD(bio, bio, bi_sector, u64), op) ? op : OPS;
+    struct disk_t *followed = c ? find_followed(c, LOAD(disk, gendisk, queue, u64), disk) : 0;
+    return followed && is_in_range(followed, LOAD(bio, bio, bi_sector, u64), op) ? op : OPS;
 }
 
-static __always_inline u32 get_queue(u64 *request)
+// Its number among the hardware queues of all followed disks.
+static __always_inline u32 get_queue(struct config_t *c, u64 *request)
 {
-    return QUEUES == 1 ? 0 : LOAD(GET(request, request__mq_hctx, u64), blk_mq_hw_ctx, queue_num, u32);
+    u32 queue = QUEUES == DISKS ? 0 : LOAD(GET(request, request__mq_hctx, u64), blk_mq_hw_ctx, queue_num, u32);
+    struct disk_t *disk = DISKS == 1 ? 0 : find_followed(c, GET(request, request__q, u64), 0);
+    return disk ? queue + disk->first_queue : queue;
+}
+
+// Where it is, as a number that no place on another followed disk has.
+static __always_inline u64 get_place(struct config_t *c, u64 *request)
+{
+    struct disk_t *disk = DISKS == 1 ? 0 : find_followed(c, GET(request, request__q, u64), 0);
+    return GET(request, request__sector, u64) | (disk ? disk->first_queue << DISK_SHIFT : 0);
 }
 
 // With an I/O scheduler the scheduler's tag stays with the request for life, without one the driver's does. A FLUSH

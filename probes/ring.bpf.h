@@ -116,10 +116,8 @@ int on_ring_complete(struct bpf_raw_tracepoint_args *ctx)
         f->inode = read_u64(read_u64(key.address + io_kiocb__file) + file__f_inode);
         f->is_foreign = !is_wanted(f->inode, &f->key, f->op == SYNC);
     }
-    if (!f->is_counted && !f->is_foreign) {
-        f->is_counted = 1;
-        count_flight(f);
-    }
+    if (!f->is_foreign)
+        count_once(f);
 #if ARGS_io_uring_complete == 3
     s32 result = read_u32(ctx->args[2] + io_uring_cqe__res);
 #else

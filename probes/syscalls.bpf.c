@@ -149,11 +149,8 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
         count_batch(t, BY_IO_URING);
     else if (t->kind.kind == IS_SUBMIT || t->kind.kind == IS_REAP) {
         t->ended = now;
-        t->next = t->kind.kind == IS_REAP || result < 0 ? 0 : result;
-        if (t->kind.kind == IS_SUBMIT && t->next >= t->arguments[1])
-            count_batch(t, BY_LIBAIO);  // all of it was accepted
-        else
-            submitted.call(ctx, 0);
+        t->next = 0;
+        submitted.call(ctx, 0);
     }
     return 0;
 }

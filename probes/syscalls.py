@@ -215,7 +215,6 @@ def _state_needs(machine: str) -> Needs:
         },
         heads={"inode__HEAD": FILE_HEAD, "page__HEAD": PAGE_HEAD},
         enums=("pageflags",),
-        types=("pt_regs",),
         headers=("fs", "fdtable", "sched", "ptrace", *FOLLOWED_HEADERS),
     )
 

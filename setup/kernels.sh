@@ -18,6 +18,9 @@ need busybox-static sh -c 'test -x /bin/busybox && ! ldd /bin/busybox'
 need cpio cpio --version
 need kmod modprobe --version
 need zstd zstd --version
+need lvm2 sh -c 'command -v lvcreate'
+need mdadm sh -c 'command -v mdadm'
+need dmsetup sh -c 'command -v dmsetup'
 [ -z "$missing" ] || { echo "please install these packages, which make test-kernels needs: apt-get install$missing" >&2; exit 1; }
 
 mirror=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources)

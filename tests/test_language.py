@@ -1,5 +1,6 @@
 """Keeps calques out of what people read: sentences, messages, docstrings, comments, descriptions and docs."""
 
+import ast
 import io
 import re
 import tokenize
@@ -93,3 +94,22 @@ def test_only_prose_is_searched(line: str, count: int, tmp_path: Path, monkeypat
     monkeypatch.setattr("test_language.ROOT", tmp_path)
     (tmp_path / "module.py").write_text(f"{line}\n")
     assert len(find_calques(tmp_path / "module.py")) == count
+
+
+@pytest.mark.parametrize("folder", ["src", "probes"])
+def test_no_text_is_cut_at_the_end_of_a_line(folder: str) -> None:
+    """A text on a line of its own, outside of brackets, is a statement that does nothing: the sentence ended early."""
+    lost = []
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            bodies = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+            for body in filter(lambda body: isinstance(body, list), bodies):
+                lost += [
+                    f"{path}:{statement.lineno}"
+                    for statement in (body[1:] if documented else body)
+                    if isinstance(statement, ast.Expr)
+                    and isinstance(statement.value, ast.Constant | ast.JoinedStr)
+                    and getattr(statement.value, "value", "") is not ...
+                ]
+    assert lost == []

@@ -103,11 +103,11 @@ def show_runs(runs: list[ImportedRun], is_old: bool) -> pd.DataFrame:
             "block_id": f"{run.case}/{run.block}",
             "session": "imported" if is_old else run.session,
             "position": run.position,
-            "is_sentinel": run.knob is None,
-            "config_id": run.value or "0",
-            "knob": run.knob,
-            "value": run.value,
-            "baseline": None if run.knob is None else "0",
+            "is_sentinel": not run.settings,
+            "config_id": run.settings.get("k", "0"),
+            "knob": "k" if run.settings else None,
+            "value": run.settings.get("k"),
+            "baseline": "0" if run.settings else None,
             "throughput_ops": run.line["throughput_ops"],
         }
         for run in runs
@@ -141,14 +141,16 @@ def main() -> None:
     """Print a line per design."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--studies", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="seed of the first study")
     parser.add_argument("--old", action="store_true")
     parser.add_argument("--only", default="", help="tables that start like this; absent: all")
     args = parser.parse_args()
+    seeds = range(args.first, args.first + args.studies)
     print(f"{args.studies} studies; goal: at most 1 alarm per 200, coverage of 93 % or more")
     with TemporaryDirectory() as folder:
         for name, design in DESIGNS.items():
             if name.startswith(args.only):
-                rows = [judge_study(design, seed, args.old, Path(folder)) for seed in range(args.studies)]
+                rows = [judge_study(design, seed, args.old, Path(folder)) for seed in seeds]
                 figures = pd.DataFrame(rows).mean().round(1)
                 old = "" if args.old else f"; old: {OLD.get(name, '')}"
                 print(f"{name}: {', '.join(f'{key} {value:g}' for key, value in figures.items())}{old}", flush=True)

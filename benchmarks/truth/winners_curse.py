@@ -20,7 +20,7 @@ from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount
 from knobscope.statistics.block_variation import fit_mixed
 from knobscope.statistics.looks import LOOKS, SIGNIFICANCE
-from knobscope.statistics.regression import adjust_for_fdr, t_probability
+from knobscope.statistics.regression import Nuisance, adjust_for_fdr, t_probability
 from knobscope.tables import WhatIfRunRow
 
 VALUES, TRUTH, FDR, MIN_EFFECT = 20, float(np.log(1.3)), 0.05, float(np.log(1.05))
@@ -31,8 +31,7 @@ def sweep_effect(blocks: int, noise: float, rng: np.random.Generator) -> Amount 
     setting = np.tile(np.r_[0, 0, 0, np.arange(1, VALUES + 1)], blocks)
     block = np.repeat(np.arange(blocks), VALUES + 3)
     response = rng.normal(0, 0.3, blocks)[block] + TRUTH * (setting == 1) + rng.normal(0, noise, len(setting))
-    levels = np.column_stack([block == number for number in range(1, blocks)]).astype(float)
-    fit = fit_mixed(response, setting, levels, VALUES + 1, block)
+    fit = fit_mixed(response, setting, Nuisance.levels(block), VALUES + 1, block)
     parts = np.column_stack([np.arange(1, VALUES + 1), np.zeros(VALUES, np.int64)])
     estimates, errors, degrees = fit.contrast(parts, np.array([1.0, -1.0]))
     q_values = adjust_for_fdr(t_probability(estimates, errors, degrees))

@@ -6,7 +6,7 @@ these lead to. Nothing is run to find out: a dry run asks here, too.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from knobscope.generators import client_libraries
@@ -18,6 +18,7 @@ from knobscope.specs import (
     StudySpecs,
     Workload,
     digest_of,
+    factor_knob,
     find_path,
     find_program,
     select_fields,
@@ -37,11 +38,12 @@ def hash_identity(identity: Mapping[str, Any], length: int) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:length]
 
 
-def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, knobs: Iterable[str]) -> Identity:
+def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, knobs: Collection[str]) -> Identity:
     """Return what defines loaded data, except the values of these knobs; `generator` is None for the load client."""
     load = select_fields(workload, "data")
     parameters = load["parameters"].items()
     load["parameters"] = {name: value for name, value in parameters if shapes_data(generator, name)}
+    rewrites = load["parameters"].get("rewrite") or factor_knob("rewrite") in knobs
     loaded = {name: part.load for name, part in dbms.layout_parts.items() if part.load is not None}
     return {
         "version": MEASURE_VERSION,
@@ -50,6 +52,7 @@ def data_identity(dbms: Dbms, workload: Workload, generator: Generator | None, k
         "workload": load,
         "generator": select_fields(generator, "data") if generator else None,
         **({"parts": loaded} if loaded else {}),
+        **({"rewrite": dbms.rewrite} if rewrites else {}),
     }
 
 

@@ -122,6 +122,17 @@ def test_the_form_for_programs_of_ones_own_is_json_with_histograms(tmp_path: Pat
     assert [(row["ops"], row["p50_us"]) for row in result.intervals] == [(4, 100)]
 
 
+def test_keys_of_a_histogram_may_come_in_any_order(tmp_path: Path) -> None:
+    """Go sorts them as text, Lua and Rust not at all."""
+    lines = """{"second": 1, "operations": 4, "histogram": {"1000": 1, "250": 1, "30": 2}}
+{"second": "total", "operations": 4}
+"""
+    result = OUTPUT_READERS["generic"](output(tmp_path, lines), 1.0)
+    assert {name: result.operations["ALL"][name] for name in ("p50_us", "max_us")} == {"p50_us": 30, "max_us": 1000}
+    with pytest.raises(ValueError, match="the same latency twice"):
+        read_output("generic", output(tmp_path, lines.replace('"250"', '"30.0"')), 1.0)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -1,7 +1,7 @@
 """What identifies runs and devices stays the same from version to version: stores of earlier versions are found again.
 
-The hashes were computed with version 0.2.0. Where one changes, every run of every user is measured again: raise
-MEASURE_VERSION instead, and only where earlier runs can no longer be compared.
+The hashes were computed with version 0.2.0, those of shipped studies with 0.3.0. Where one changes, every run of every
+user is measured again: raise MEASURE_VERSION instead, and only where earlier runs can no longer be compared.
 """
 
 from pathlib import Path
@@ -13,7 +13,8 @@ from knobscope import identity
 from knobscope.identity import MEASURE_VERSION, hash_identity, run_identity, varied_knobs
 from knobscope.specs import Case, Device, load_study, read_spec, select_fields
 
-GOOD = Path(__file__).parents[1] / "specs/good"
+ROOT = Path(__file__).parents[2]
+GOOD = ROOT / "tests/specs/good"
 CARE: dict[str, Any] = {
     "name": "care",
     "description": "behind a delay, filled first",
@@ -36,6 +37,26 @@ def test_runs_keep_their_identity(case: Case, phase: str, expected: str, monkeyp
     assert MEASURE_VERSION == 2
     specs = load_study(GOOD / "studies/small.yaml", GOOD, runnable=False)
     assert hash_identity(run_identity(specs, case, phase, varied_knobs(specs, case.dbms)), 16) == expected
+
+
+@pytest.mark.parametrize(
+    ("study", "case", "expected"),
+    [
+        ("flush-across", Case("mariadb", "loop", "ycsb-a"), "5bd5d99a20256981"),
+        ("flush-across", Case("postgresql", "loop", "ycsb-a"), "7837978fb4b862af"),
+        ("flush-across", Case("redis", "loop", "ycsb-a"), "af6c8cbb88475382"),
+        ("flush-across", Case("sqlite", "loop", "ycsb-a"), "5201b8ce0a35ad02"),
+        ("report-io-method", Case("postgresql18", "memory", "pgbench-range"), "619f2246f369f3f7"),
+        ("report-rocksdb-small-writes", Case("rocksdb", "slow-unit", "ycsb-a"), "3094507088fd9c11"),
+    ],
+)
+def test_runs_of_shipped_studies_keep_their_identity(
+    study: str, case: Case, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shipped spec says something new: it must not measure studies again that do not use it."""
+    monkeypatch.setattr(identity, "_installed", lambda *_: {})
+    specs = load_study(ROOT / f"specs/studies/{study}.yaml", ROOT, runnable=False)
+    assert hash_identity(run_identity(specs, case, "sweep", varied_knobs(specs, case.dbms)), 16) == expected
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 from checks import CHECKS
+from stacks import STACKS
 
 HERE = Path(__file__).resolve().parent
 _ROOT = HERE.parents[1]
 _MODULES = (
     *("virtio", "virtio_ring", "virtio_pci", "9p", "9pnet_virtio", "overlay", "loop"),
     *("nvme", "virtio_scsi", "ahci", "sd_mod", "ext4", "xfs", "crc32c_generic"),
+    *("dm_mod", "dm_crypt", "xts", "aes_generic", "ecb", "raid1", "raid10", "raid456", "btrfs", "zram"),
 )
 #: Module -> parameters: queues for writes apart from those for reads make two per processor.
 _PARAMETERS = {"nvme.ko": "write_queues=2"}
@@ -122,20 +124,44 @@ def describe_machine(kernel: Path, work: Path, disks: list[Path], results: Path,
 
 
 def tabulate(reports: list[dict[str, Any]]) -> str:
-    """Return two tables in Markdown: a row per kernel and device, and one per kernel about waits."""
+    """Return tables in Markdown: a row per kernel and device, per kernel about waits, and per kernel and stack."""
     lines = ["| kernel | device | requests | bytes | sizes | depth, device | depth, per queue | own + inode | said |"]
     lines.append("|---|---|---|---|---|---|---|---|---|")
     waits = ["| kernel | threads | named, of wall time | busy, s | blocked, s | said |", "|---|---|---|---|---|---|"]
+    stacks = ["| kernel | stack | bytes of its disks | named | files | other names | read | written | said |"]
+    stacks.append("|---|---|---|---|---|---|---|---|---|")
     for report in reports:
         for device, found in report.items():
             if isinstance(found, dict):
-                rows, cells = (
-                    (waits, describe_waits(found)) if device == "waits" else (lines, [device, *describe(found)])
-                )
+                if device in STACKS:
+                    rows, cells = stacks, [device, *describe_stack(found)]
+                elif device == "waits":
+                    rows, cells = waits, describe_waits(found)
+                else:
+                    rows, cells = lines, [device, *describe(found)]
                 rows.append(f"| {report['kernel']} | {' | '.join(cells)} |")
         if "failed" in report:
             lines.append(f"| {report['kernel']} | - | {report['failed']} | | | | | | |")
-    return "\n".join([*lines, "", *waits])
+    return "\n".join([*lines, "", *waits, "", *stacks])
+
+
+def describe_stack(found: dict[str, Any]) -> list[str]:
+    """Return the cells about a stack: ours / the kernel's bytes, and bytes per byte above of each level."""
+    if "named" not in found:
+        return [str(found["failed"]), *[""] * 6]
+    sums = [str(found["device_bytes"]), *([str(found["kernel_bytes"])] if "kernel_bytes" in found else [])]
+    names = {name: f"{name} {size}" for name, size in found["names"].items()}
+    files = [names.pop(name) for name in ("direct", "buffered") if name in names]
+    ratios = [[row[f"{way}_amplification"] for row in found["levels"][1:]] for way in ("read", "write")]
+    told = [f"{count} {name}" for name, count in found["lost"].items() if count]
+    return [
+        " / ".join(sums),
+        f"{100 * found['named']:.2f} %",
+        ", ".join(files),
+        ", ".join(names.values()),
+        *("; ".join(f"{ratio:.3f}" for ratio in way) for way in ratios),
+        "; ".join([*told, *found["limits"], *([found["failed"]] if "failed" in found else [])]),
+    ]
 
 
 def describe_waits(found: dict[str, Any]) -> list[str]:
@@ -151,11 +177,12 @@ def describe_waits(found: dict[str, Any]) -> list[str]:
 def describe(found: dict[str, Any]) -> list[str]:
     """Return the cells of one device: ours / ftrace's."""
     if "requests" not in found:
-        return [str(found.get("failed") or found.get("reason")), *[""] * 6]
-    depths = {queue: f"{ours:.3f} / {theirs:.3f}" for queue, (ours, theirs) in found["depths"].items()}
-    told = [f"{count} {name}" for name, count in found["told"].items() if count]
+        return [str(found.get("failed") or found.get("reason") or found), *[""] * 6]
+    pairs = found.get("depths") or {"-1": found["depth"]}  # in light mode
+    depths = {queue: f"{ours:.3f} / {theirs:.3f}" for queue, (ours, theirs) in pairs.items()}
+    told = [f"{count} {name}" for name, count in found.get("told", {"hidden": found.get("hidden")}).items() if count]
     told += [f"no {probe}: {why}" for probe, why in found.get("missing", {}).items()]
-    share = found.get("own_and_inode_share", found.get("own"))
+    share = found.get("own_and_inode_share", found.get("own", 0))
     return [
         *(" / ".join(str(count) for count in found[name]) for name in ("requests", "bytes")),
         "equal" if found["sizes_equal"] else "differ",

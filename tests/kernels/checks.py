@@ -1,20 +1,23 @@
 """Runs inside a guest: what the probes say of real devices there, against what ftrace says. Writes one JSON file.
 
-checks.py RESULTS [CHECK...]: a directory for the result, and which checks (default: all).
+checks.py RESULTS [CHECK...]: a directory for the result, and which checks (default: all but `unit`).
 """
 
 import contextlib
+import functools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ftrace import Traced, trace_requests
+from stacks import STACKS, share_by_name, stacked
+from units import SOCKET, UNIT, running_unit
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Profile, Watch, gate, open_watch
@@ -139,6 +142,11 @@ def _find_disk(vendor: str) -> str:
     return next(disk.name for disk in disks if (disk / "device/vendor").read_text().strip() == vendor)
 
 
+def _list_disks() -> list[Path]:
+    """Return disks of three kinds for a stack."""
+    return [Path("/dev", disk) for disk in (_find_disk("QEMU"), _find_disk("ATA"), _find_nvme("n0"))]
+
+
 def _find_requests(disk: str) -> str:
     """Return the disk that has the requests: of a multipath NVMe device its path."""
     paths = sorted(Path("/sys/class/block").glob(disk.replace("n1", "c*n1"))) if disk.startswith("nvme") else []
@@ -226,20 +234,98 @@ def check_waits(disk: str) -> dict[str, Any]:
     return report if 0.99 <= shares[0] <= shares[-1] <= 1.01 else report | {"failed": "the waits do not add up"}
 
 
+#: Reads 25 blocks of 4 KiB by NVMe commands of its own; the argument is the disk.
+_PASSTHROUGH = """
+import ctypes, fcntl, os, struct, sys
+disk, data = os.open(sys.argv[1], os.O_RDWR), ctypes.create_string_buffer(4096)
+for number in range(25):
+    where = 0, ctypes.addressof(data), 0, 4096, 8 * number, 0, 7, 0, 0, 0, 0, 0
+    fcntl.ioctl(disk, 0xC0484E43, bytearray(struct.pack("<BBHIIIQQ10I", 2, 0, 0, 1, 0, 0, *where)))
+"""
+
+
+def check_passthrough(disk: str) -> dict[str, Any]:
+    """Commands that a program sends to an NVMe device past the block layer are counted, and nothing else is."""
+    with open_watch(find_block_device(Path("/dev", disk)), 4096, "device") as watch:
+        if watch.monitor != "bpf":
+            return {"monitor": watch.monitor, "failed": watch.reason}
+        program = [sys.executable, "-c", _PASSTHROUGH, f"/dev/{disk}"]
+        profile = follow(watch, Traced(Path("/dev/null")), program)
+    counts = profile["passthrough_requests"], profile["passthrough_bytes"]
+    report = {"commands": counts, "others": sum(row["requests"] or 0 for row in profile["io_profile"])}
+    is_right = counts == (25, 25 * 4096) and report["others"] == 0
+    return report if is_right else report | {"failed": "expected 25 commands of 4096 bytes, and no requests"}
+
+
+def check_stack(name: str, disks: Sequence[Path]) -> dict[str, Any]:
+    """Direct and buffered I/O on a stack: which bytes of its disks have a name, and how many the kernel counts."""
+    with stacked(name, disks) as mount:
+        block = find_block_device(mount)
+        with open_watch(block, 4096, "device") as watch:
+            report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason, "limits": list(watch.limits)}
+            if watch.monitor != "bpf":
+                return report | {"failed": watch.reason}
+            job = f"fio --name=j --filename={mount}/direct --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --size=2m"
+            commands = f"{job} --rw=randwrite --output=/dev/null; {job} --rw=randread --output=/dev/null; "
+            commands += f"yes compressible | dd of={mount}/buffered bs=64k count=64 iflag=fullblock"
+            traced = Traced(Path("/dev/null"))
+            profile = follow(watch, traced, ["sh", "-c", commands], str(mount))
+    writes = {row["op"]: row for row in profile["io_profile"]}["write"]
+    report |= share_by_name(profile) | {
+        "levels": profile["levels"],
+        "own_and_inode_share": (writes["own_bytes"] + writes["inode_bytes"]) / writes["device_bytes"],
+        "submitters": [row["submitter"] for row in profile["submitters"]],
+        "lost": {key: profile[key] for key in ("lost_events", "hidden_completions", "files_overflow", "missed_events")},
+    }
+    if report["named"] < 0.99:
+        return report | {"failed": "bytes without a name"}
+    if STACKS[name]:
+        disks_level = profile["levels"][len(STACKS[name])]
+        report["kernel_bytes"] = disks_level["read_bytes"] + disks_level["write_bytes"]
+        if abs(report["kernel_bytes"] - report["device_bytes"]) > 0.01 * report["kernel_bytes"]:
+            return report | {"failed": "other bytes than the kernel's"}
+    return report
+
+
+def check_unit(disk: str) -> dict[str, Any]:
+    """Attach to a unit of systemd while a client writes to its server: found, watched in its cgroup, left as it was."""
+    result = Path("/tmp/attached.json")
+    knobscope = [str(Path(sys.executable).with_name("knobscope")), "attach", "--unit", UNIT, "--json", str(result)]
+    load = ["redis-benchmark", "-q", "-s", SOCKET, "-c", "1", "-t", "set", "-n", "1000000"]
+    with _mounted(disk, "ext4") as mount, running_unit(mount) as pid:
+        group = Path(f"/proc/{pid}/cgroup").read_text().strip()
+        with subprocess.Popen(load, stdout=subprocess.DEVNULL) as client:
+            subprocess.run([*knobscope, "--for", "10s"], cwd=_BENCHMARKS.parent, check=True)  # where specs are
+            client.kill()
+        is_untouched = Path(f"/proc/{pid}/cgroup").read_text().strip() == group
+    attached = json.loads(result.read_text())
+    writes = next(row for row in attached["io_profile"] if row["op"] == "write")
+    report = {
+        "server": attached["server"],
+        "reason": f"{attached['monitor']}: {writes['requests']} writes, {attached['server']['pid'] == pid}, {group}",
+    }
+    found = attached["monitor"], attached["server"]["dbms"], attached["server"]["pid"]
+    is_right = found == ("bpf", "redis", pid) and UNIT in group and is_untouched
+    return report if is_right and writes["requests"] else report | {"failed": f"not as expected: {report['reason']}"}
+
+
 #: Name -> check of a guest's device.
 CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "nvme": lambda: check_direct(_TRACING, _find_nvme("n0")),
     "light": lambda: check_light(_TRACING, _find_nvme("n0")),
     "waits": lambda: check_waits(_find_nvme("n0")),
+    "passthrough": lambda: check_passthrough(_find_nvme("n0")),
+    "unit": lambda: check_unit(_find_disk("QEMU")),
     "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
     "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
+    **{name: functools.partial(lambda name: check_stack(name, _list_disks()), name) for name in STACKS},
     "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
 }
 
 
 def main() -> None:
     """Check one device after another; what fails is told, the rest goes on."""
-    results, checks = Path(sys.argv[1]), sys.argv[2:] or list(CHECKS)
+    results, checks = Path(sys.argv[1]), sys.argv[2:] or [name for name in CHECKS if name != "unit"]  # needs systemd
     report: dict[str, Any] = {"kernel": os.uname().release, "failed": "the checks did not end"}
     file = results / f"{os.uname().release}.json"
     for name in checks:

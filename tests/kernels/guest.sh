@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # The first process of a guest: makes the host's root directory its own, read-only below a layer in memory, and runs the
-# checks there. Arguments come on the kernel's command line: checks=COMMAND.
+# checks there, those of units as a service of systemd. Arguments come on the kernel's command line: checks=COMMAND.
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -22,6 +22,16 @@ mount -t tmpfs tmp /root/tmp
 mkdir -p /root/tmp/results
 mount --bind /results /root/tmp/results
 checks=$(sed 's/.*checks=//' /proc/cmdline)
+case "$checks " in
+*" unit "*)
+    mount -t tmpfs run /root/run
+    mkdir -p /root/run/systemd/system
+    printf '%s\n' '[Unit]' DefaultDependencies=no '[Service]' Environment=HOME=/tmp \
+        Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        "ExecStart=/bin/sh -c '$checks >/dev/console 2>&1; sync; poweroff -ff'" >/root/run/systemd/system/checks.service
+    exec chroot /root /lib/systemd/systemd --unit=checks.service
+    ;;
+esac
 echo "guest: root shell after $(cut -d' ' -f1 /proc/uptime) s" >/dev/console
 chroot /root /usr/bin/env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp /bin/sh -c "$checks" >/dev/console 2>&1
 sync

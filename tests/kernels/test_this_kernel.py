@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check_buffered, check_direct, check_light, check_waits
+from checks import check_buffered, check_direct, check_light, check_stack, check_waits
 from loop_devices import open_loop
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -74,6 +74,17 @@ def test_buffered(tracing: Path, tmp_path: Path) -> None:
     assert report["missing"] == {}
     assert report["own_and_inode_share"] >= 0.99
     assert report["file_bytes"] == report["call_bytes"] == 24 << 20
+
+
+@pytest.mark.parametrize("filesystem", ["btrfs", "btrfs-zstd"])
+def test_all_bytes_of_btrfs_have_a_name(filesystem: str, tmp_path: Path) -> None:
+    with open_loop(tmp_path / "image", 512) as loop:
+        report = check_stack(filesystem, [Path(loop.node)])
+    assert "failed" not in report, report
+    assert report["named"] >= 0.99
+    assert report["names"]["direct"] == 4 << 20
+    assert 0 < report["names"]["buffered"] <= 4 << 20
+    assert (report["names"]["buffered"] < 4 << 20) == filesystem.endswith("zstd")
 
 
 def test_waits(tmp_path: Path) -> None:

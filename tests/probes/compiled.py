@@ -24,7 +24,7 @@ import program  # noqa: E402
 import syscalls  # noqa: E402
 import waits  # noqa: E402
 from bcc import BPF  # noqa: E402
-from disk import Disk  # noqa: E402
+from disk import Disk, Part  # noqa: E402
 from event_trace import read_traced_kernel  # noqa: E402
 from kernel import Kernel, UnavailableError, compile_environment, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
@@ -56,19 +56,25 @@ def refuse(*what: object, **_: object) -> None:
 
 def list_programs() -> Iterator[tuple[str, Program]]:
     """Yield all programs; the block program in each of its forms, with all its parts first."""
-    counters.TypedProgram = counters.Program = faults.Program = syscalls.Program = refuse
+    counters.TypedProgram = counters.Program = faults.Program = refuse
+    syscalls.TypedProgram = syscalls.Program = refuse
     waits.TypedProgram = waits.Program = light.TypedProgram = light.Program = refuse
-    disk = Disk("4095:1", Path(), Path(), False, 0, 2**64 - 1, 2, 64, Path(), "")
-    for name, read in (("traced block", read_traced_kernel), ("block", read_kernel)):
+    part = Part(Path(), False, 0, 2**64 - 1, 2, 64, Path())
+    disk = Disk("4095:1", Path(), (part,), (), Path(), "")
+    stack = Disk("4095:2", Path(), (part, part), ("4095:2",), Path(), "")
+    forms = (("traced block", read_traced_kernel, disk), ("block", read_kernel, disk), ("stacked", read_kernel, stack))
+    for name, read, disk in forms:
         kernel = read(BLOCK_NEEDS)
-        source, _, constants = ask(lambda kernel=kernel: counters.Counters(kernel, disk, 4096, "process"))
+        source, _, constants = ask(lambda kernel=kernel, disk=disk: counters.Counters(kernel, disk, 4096, "process"))
         yield name, (source, kernel, constants)
         yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
     kernel = read_kernel(light.LIGHT_NEEDS)
     source, _, constants = ask(lambda: light.LightCounters(kernel, disk, 4096))
     yield "light", (source, kernel, constants)
     yield "typed light", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
-    yield "syscalls", ask(lambda: syscalls.SyscallProbe(Selection()))
+    source, kernel, constants = ask(lambda: syscalls.SyscallProbe(Selection()))
+    yield "syscalls", (source, kernel, constants)
+    yield "typed syscalls", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
     yield "faults", ask(lambda: faults.FaultProbe(Selection()))
     source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
     yield "waits", (source, kernel, constants)

@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
 from bcc import BPF, lib  # noqa: E402
 from block_profile import summarise_run  # noqa: E402
 from counters import Counters  # noqa: E402
-from disk import Disk  # noqa: E402
+from disk import Disk, Part  # noqa: E402
 from kernel import compile_environment, read_kernel  # noqa: E402
 from light import LIGHT_NEEDS, LightCounters, LightReading, summarise_light  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
@@ -63,7 +63,8 @@ class Machine:
         self._stat = directory / "stat"
         self.set_completed(0, 0, 0)
         self.has_times = False
-        disk = Disk("4095:1", directory, directory, False, 0, 2**64 - 1, queues, 64, Path(), "")
+        part = Part(directory, False, 0, 2**64 - 1, queues, 64, directory / "stat")
+        disk = Disk("4095:1", directory, (part,), (), Path(), "")
         with compile_environment(self.kernel):
             self._memory = BPF(text=self.kernel.prelude + _MEMORY % _SIZE, cflags=["-Wno-macro-redefined"])
             run_program(self._memory.load_func("find", BPF.RAW_TRACEPOINT).fd, 0)

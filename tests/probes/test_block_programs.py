@@ -156,6 +156,7 @@ def test_operations_and_sizes(scenarios: dict[str, Row]) -> None:
         "discard": 1,
         "flush": 1,  # and the driver's own command is none of these
     }
+    assert (profile["passthrough_requests"], profile["passthrough_bytes"]) == (1, 4096)
     assert row_of(profile, "flush")["flush_requests"] == 1
     assert profile["lost_events"] == 1  # a tag beyond all tags that the device said it has
 

@@ -11,14 +11,14 @@ INT, PTR, ARRAY, STRUCT, UNION, ENUM, TYPEDEF, CONST, FUNC_PROTO = 1, 2, 3, 4, 5
 class Writer:
     """Writes BTF records in the order of their ids, which count from 1."""
 
-    def __init__(self) -> None:
-        self.strings, self.types = b"\0", b""
+    def __init__(self, first: int = 0) -> None:
+        self.strings, self.types, self._first = b"\0", b"", first  # `first`: where the strings of a module begin
 
     def name(self, text: str) -> int:
         if not text:
             return 0
         self.strings += text.encode() + b"\0"
-        return len(self.strings) - len(text) - 1
+        return self._first + len(self.strings) - len(text) - 1
 
     def add(self, name: str, kind: int, size: int, elements: list[tuple[int, ...]], flag: bool = False) -> None:
         self.types += struct.pack("<III", self.name(name), flag << 31 | kind << 24 | len(elements), size)
@@ -72,6 +72,20 @@ def test_enumerators_sizes_and_tracepoint_arguments(btf: Btf) -> None:
     assert btf.list_enumerators("colour") == {"RED": 3, "BLUE": 8}
     assert btf.get_struct_size("outer") == 48
     assert btf.list_tracepoint_arguments("thing") == ["", "outer"]  # the first argument is the probe's own
+
+
+def test_types_of_a_module_go_on_where_those_of_the_kernel_end() -> None:
+    kernel = Writer()
+    kernel.types += struct.pack("<IIII", kernel.name("long"), INT << 24, 8, 64)  # 1
+    base = Btf(kernel.finish())
+    modules = {}
+    for name in ("mine", "theirs"):
+        writer = Writer(first=len(kernel.strings))
+        writer.add("", PTR, 1, [])  # 2
+        writer.add(name, STRUCT, 16, [(writer.name("first"), 1, 0), (writer.name("second"), 2, 64)])
+        modules[name] = Btf(writer.finish(), base)
+    assert modules["mine"].find_member("mine", "second") == modules["theirs"].find_member("theirs", "second") == (8, 8)
+    assert modules["mine"].find_struct("theirs") == base.find_struct("mine") == 0
 
 
 def test_other_data_are_refused() -> None:

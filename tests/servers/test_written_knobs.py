@@ -85,6 +85,24 @@ def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_pat
     assert "surely" in caught.value.log_tail
 
 
+def test_a_build_in_a_closed_place_finds_its_libraries(written: Dbms, tmp_path: Path) -> None:
+    """A run saw the programs of a build below /tmp or in a home directory, and not the libraries next to `bin`."""
+    for folder in ("bin", "lib", "private"):
+        (tmp_path / "build" / folder).mkdir(parents=True)
+        (tmp_path / "build" / folder / "words").write_text("delay\n5ms\n")
+    tool = tmp_path / "build/bin/tool"
+    tool.write_text('#!/bin/sh\nhere=$(dirname "$0")\ncat "$here/../lib/words"\ntest ! -e "$here/../private/words"\n')
+    tool.chmod(0o755)
+    spec = changed(
+        written,
+        programs={"tool": {"find": [str(tool)], "package": "coreutils"}},
+        readback={"command": ["tool"], "parser": "pairs"},
+    )
+    (tmp_path / "data").mkdir()
+    with open_instance(spec, tmp_path / "data") as instance:
+        assert ask_instance(instance) == {"delay": "5ms"}
+
+
 def test_an_answer_of_another_form_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
     """It was reported as a configuration that the DBMS refuses."""
     spec = changed(
@@ -98,6 +116,21 @@ def test_an_answer_of_another_form_is_a_mistake_of_the_spec(written: Dbms, tmp_p
         caught.value
     )
     assert "there is no 'name'" in str(caught.value)
+
+
+def test_an_answer_without_any_knob_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
+    """Each value was reported as one that reads back None, and the run as invalid."""
+    spec = changed(
+        written,
+        programs={"tool": {"find": ["printf"], "package": "coreutils"}},
+        readback={"command": ["tool", "delay=5ms\nother=1\n"], "parser": "pairs"},
+    )
+    with open_instance(spec, tmp_path) as instance, pytest.raises(UserError) as caught:
+        ask_instance(instance)
+    assert "pairs cannot read what `readback.command` gives (it finds none of the knobs there, such as " in str(
+        caught.value
+    )
+    assert "it begins with 'delay=5ms" in str(caught.value)
 
 
 def test_a_dbms_that_cannot_be_asked_is_trusted(written: Dbms, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.identity import run_identity
+from knobscope.identity import data_identity, run_identity
 from knobscope.specs import Case, Generator, SpecErrors, StudySpecs, load_study, read_spec, split_configuration
 from knobscope.stages.plan import case_space
 from knobscope.stages.plan.rounds import plan_sweep
@@ -107,6 +107,23 @@ def test_a_table_of_ycsb_has_columns_for_so_many_fields(shelf: Path) -> None:
     (shelf / "studies/varied.yaml").write_text(text % ("", "fieldcount: [5, 11]"))
     with pytest.raises(SpecErrors, match=r"fieldcount\.1: found 11 fields; expected at most 10"):
         load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
+
+
+def test_the_order_of_storage_is_loaded_anew_where_the_spec_can_rewrite(shelf: Path) -> None:
+    order = "load_order: [ordered, threads], rewrite: [true]"
+    with pytest.raises(SpecErrors, match=r"rewrite\.0: found a rewrite of the table of server; expected `rewrite` in"):
+        load(shelf, order)
+    assert problems(shelf, "load_order: [order]") == [
+        "factors.workload.load_order.0: found 'order'; expected ordered (did you mean that?)"
+    ]
+    text = (shelf / "dbms/server.yaml").read_text()
+    (shelf / "dbms/server.yaml").write_text(f"{text}rewrite: [cluster usertable using usertable_pkey]\n")
+    specs = load(shelf, order)
+    assert case_space(specs, CASE).levels["workload.load_order"] == ["shuffled", "ordered", "threads"]
+    assert {specs.dbms["server"].knobs[f"workload.{name}"].apply for name in ("load_order", "rewrite")} == {"load"}
+    stored = data_identity(specs.dbms["server"], specs.workloads["mix"], None, ["workload.rewrite"])
+    assert stored["rewrite"] == ["cluster usertable using usertable_pkey"]
+    assert "rewrite" not in data_identity(specs.dbms["server"], specs.workloads["mix"], None, [])
 
 
 def test_a_configuration_is_split_into_load_and_dbms(shelf: Path) -> None:

@@ -9,6 +9,7 @@ from knobscope.specs import Case, SpecErrors, StudySpecs, load_study
 from knobscope.stages.plan import case_space
 from knobscope.stages.plan.rounds import plan_sweep
 
+ROOT = Path(__file__).parents[2]
 STUDY = """name: laid_out
 description: x
 dbms: [server]
@@ -52,6 +53,15 @@ def test_parts_count_for_data_and_runs_only_where_a_study_homes_them(shelf: Path
     assert loaded[2]["parts"] == {"table.rows": ["create space table.rows at '{directory}'", "move rows to table.rows"]}
     assert {"parts", "devices"} & set(run_identity(plain, CASE, "screen", ["flush"])) == set()
     assert list(run_identity(log, CASE, "screen", ["flush"])["devices"]) == ["fast"]
+
+
+def test_files_of_a_part_are_known_where_a_study_lays_it_out() -> None:
+    plain, laid_out = (
+        load_study(ROOT / f"specs/studies/{name}.yaml", ROOT, runnable=False).dbms["sqlite"].files
+        for name in ("sqlite-datacenter", "sqlite-table")
+    )
+    assert (plain.role_of("history.table"), plain.table_of("history.table", {})) == ("other", None)
+    assert (laid_out.role_of("history.table"), laid_out.table_of("history.table", {})) == ("data", "history")
 
 
 def test_a_device_that_others_use_is_refused(shelf: Path) -> None:

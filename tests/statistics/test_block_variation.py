@@ -5,7 +5,7 @@ import pytest
 
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.block_variation import fit_mixed, name_cells
-from knobscope.statistics.regression import Cells, fit_blocks, t_interval
+from knobscope.statistics.regression import Cells, Nuisance, fit_blocks, t_interval
 
 BLOCKS = 3
 
@@ -31,7 +31,7 @@ def test_a_given_share_is_generalised_least_squares() -> None:
     dummies = (setting[:, None] == np.arange(1, 5)).astype(float)
     design = np.column_stack([np.ones(len(code)), dummies, levels_of(block)])
     full = sm.GLS(response, design, sigma=correlation).fit()
-    fit = fit_blocks(response, setting, levels_of(block), 5, Cells(code, share))
+    fit = fit_blocks(response, setting, Nuisance.of(levels_of(block)), 5, Cells(code, share))
     np.testing.assert_allclose(fit.estimates, full.params[1:5], atol=1e-10)
     np.testing.assert_allclose(fit.errors, full.bse[1:5], rtol=1e-8)
     assert Cells(code, share).log_determinant == pytest.approx(np.linalg.slogdet(correlation)[1])
@@ -44,7 +44,7 @@ def test_intervals_hold_where_blocks_change_single_configurations(values: int, r
     parts = np.column_stack([np.arange(1, values + 1), np.zeros(values, np.int64)])
     for interaction in (0.05, 0.0) * 40:
         response, setting, block = draw_runs(rng, values, repeats, interaction)
-        fit = fit_mixed(response, setting, levels_of(block), values + 1, block)
+        fit = fit_mixed(response, setting, Nuisance.levels(block), values + 1, block)
         if not interaction:
             alike.append(fit.weights @ fit.shares)
             continue
@@ -58,5 +58,5 @@ def test_intervals_hold_where_blocks_change_single_configurations(values: int, r
 def test_without_repeats_in_a_block_all_runs_are_independent() -> None:
     response, setting, block = draw_runs(np.random.default_rng(3), 5, 1, 0.05)
     first = np.unique(name_cells(setting, block), return_index=True)[1]
-    fit = fit_mixed(response[first], setting[first], levels_of(block)[first], 6, block[first])
+    fit = fit_mixed(response[first], setting[first], Nuisance.levels(block[first]), 6, block[first])
     assert fit.shares.tolist() == [0.0]

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import nct, t
 
 from knobscope.statistics.power import Aim, find_noncentrality, pool_noise
-from knobscope.statistics.regression import fit_blocks, t_probability
+from knobscope.statistics.regression import Nuisance, fit_blocks, t_probability
 
 AIM = Aim(effect=1.3, power=0.9, fdr=0.05, comparisons=60)
 
@@ -39,7 +39,7 @@ def test_a_sweep_of_the_number_of_blocks_finds_what_was_asked_for(between_device
     assert blocks is not None
     setting = np.tile(np.concatenate([np.zeros(sentinels, int), np.arange(1, values + 1)]), blocks)
     block = np.repeat(np.arange(blocks), values + sentinels)
-    levels = np.column_stack([block == one for one in range(1, blocks)]).astype(float)
+    levels = Nuisance.levels(block)
     rng, found = np.random.default_rng(6), []
     for _ in range(600):
         sides = []

@@ -12,7 +12,8 @@ import pytest
 from loop_devices import Gated, Loop, open_loop, row_of, run
 
 from knobscope.devices import find_block_device
-from knobscope.watch import Profile, open_watch
+from knobscope.watch import Profile, name_files, open_watch
+from knobscope.watch.files import search_device
 
 pytestmark = pytest.mark.real
 
@@ -113,6 +114,9 @@ def test_compressed_writes_of_btrfs_are_the_files(mount: Mount) -> None:
     assert profile["addresses"] == []
     assert write["foreign_bytes"] == 0
     assert write["own_bytes"] + write["inode_bytes"] >= written["compressed"] + written["direct"]
+    assert loop.mount is not None
+    rows = name_files(profile, search_device(loop.block, profile, loop.mount))
+    assert {row["file"]: row["found_by"] for row in rows if row["inode"]} == {"compressed": "path", "direct": "path"}
 
 
 def test_metadata_of_btrfs_are_no_file(mount: Mount) -> None:

@@ -110,6 +110,79 @@ def test_long_batches_are_counted_whole(watch: Watch, file: Path, fio: Fio, engi
     assert 1 < way["in_flight_mean"] <= batch
 
 
+#: A program of libaio: `submit(blocks)` asks io_submit for all of them and returns how many it took, `reap(n)` waits.
+_LIBAIO = """
+import ctypes, mmap, struct
+aio = ctypes.CDLL("libaio.so.1")
+context = ctypes.c_void_p()
+assert aio.io_setup(1, ctypes.byref(context)) == 0
+f, g = os.open(name, os.O_WRONLY | os.O_DIRECT), os.open(name, os.O_RDONLY)
+data = mmap.mmap(-1, 4096)
+place = ctypes.addressof(ctypes.c_char.from_buffer(data))
+WRITE, SYNC = 1, 2
+
+def block(number, opcode=WRITE, descriptor=f):
+    bytes_ = 4096 if opcode == WRITE or descriptor == g else 0
+    return ctypes.create_string_buffer(
+        struct.pack("<QIIHhIQQqQII", 0, 0, 0, opcode, 0, descriptor, place, bytes_, 4096 * number, 0, 0, 0), 64)
+
+def submit(blocks):
+    pointers = (ctypes.c_void_p * len(blocks))(*(ctypes.addressof(one) for one in blocks))
+    return aio.io_submit(context, len(blocks), pointers)
+
+def reap(count):
+    events = (ctypes.c_char * (32 * count))()
+    assert aio.io_getevents(context, count, count, events, None) == count
+    return struct.unpack_from("<q", events, 16)[0]
+"""
+
+
+def test_what_io_submit_refuses_does_not_count(watch: Watch, program: Program) -> None:
+    """A ring with less room than is asked for: the program submits the rest again, as programs do."""
+    profile = run(
+        watch,
+        program(f"""{_LIBAIO}
+blocks, calls = [block(i) for i in range(1000)], 0
+while blocks:
+  taken = submit(blocks[:500])
+  calls += 1
+  reap(taken)
+  blocks = blocks[taken:]
+assert calls > 2, calls
+"""),
+    )
+    row, way = access_of(profile, "write"), mode_of(profile, "write", "libaio")
+    assert (row["calls"], row["bytes"]) == (1000, 1000 * 4096)
+    assert (row["sequential_share"], row["append_share"], row["pattern"]) == (1.0, 0.999, "sequential")
+    assert (way["calls"], way["bytes"], way["errors"], way["unseen_completions"]) == (1000, 1000 * 4096, 0, 0)
+    assert sum(batch["batch"] * batch["submits"] for batch in profile["io_batches"]) == 1000
+    sizes = [(size["bytes"], size["calls"]) for size in profile["syscall_sizes"] if size["syscall"] == "io_submit"]
+    assert sizes == [(4096, 1000)]
+
+
+def test_one_block_that_io_submit_refuses_stops_it(watch: Watch, program: Program) -> None:
+    """A write to a file that is open for reading, and a sync of bytes, between sound ones; then the first of all."""
+    profile = run(
+        watch,
+        program(f"""{_LIBAIO}
+assert submit([block(0), block(1), block(9, descriptor=g), block(2)]) == 2
+reap(2)
+assert submit([block(2), block(3), block(0, SYNC, g), block(4)]) == 2
+reap(2)
+assert submit([block(9, descriptor=g), block(4)]) < 0
+assert submit([block(4), block(5)]) == 2
+reap(2)
+"""),
+    )
+    row, way = access_of(profile, "write"), mode_of(profile, "write", "libaio")
+    assert (row["calls"], row["bytes"], way["calls"], way["bytes"]) == (6, 6 * 4096, 6, 6 * 4096)
+    assert row["sequential_share"] == 1.0
+    assert access_of(profile, "sync")["calls"] == 0
+    assert call_of(profile, "io_submit")["errors"] == 1
+    sizes = [(size["bytes"], size["calls"]) for size in profile["syscall_sizes"] if size["syscall"] == "io_submit"]
+    assert sizes == [(4096, 6)]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"registerfiles": 1, "fixedbufs": 1}, {"sqthread_poll": 1}, {"nonvectored": 0}],

@@ -46,7 +46,7 @@ def draw_ranks(width: float, cases: Sequence[str], lines: Sequence[RankLine], mo
         letters = int((names - 14) / text_width("m")) - 3
         _name_end(canvas, x[0] - 10, line, line.ranks[0], letters, most, "end")
         _name_end(canvas, x[-1] + 10, line, line.ranks[-1], letters, most, "start")
-    canvas.text(0, canvas.height - 6, "filled: above noise; blue: a drift that is no chance", "tick")
+    canvas.text(0, canvas.height - 6, "filled: above noise; blue: a difference beyond chance", "tick")
     return canvas
 
 

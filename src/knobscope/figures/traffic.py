@@ -70,21 +70,31 @@ class PointGroup:
     points: Sequence[Point]
 
 
-def draw_scatter(width: float, groups: Sequence[PointGroup], seconds: float, top_bytes: float, label: str) -> Canvas:
-    """Draw requests as points; names of groups stand below the picture, in lines of their own where they are long."""
-    lines = _legend_lines(width, groups)
-    canvas = Canvas(width, 220 + 17 * len(lines))
-    frame = Frame(58, 22, width - 8, 176)
-    x = Scale(0, max(seconds, 1e-3), frame.left + 2, frame.right)
-    y = Scale(0, max(top_bytes, 1.0), frame.bottom - 2, frame.top)
-    draw_y_axis(canvas, frame, [(y(tick), format_size(tick)) for tick in _size_ticks(y.high, 4)], label)
-    for group in groups:
-        canvas.points([(x(time), y(position)) for time, position in group.points], f"points {group.look}")
-    draw_x_axis(
-        canvas, frame, [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)], "seconds of the run"
-    )
+def draw_scatter(
+    width: float, panels: Sequence[tuple[str, Sequence[PointGroup]]], seconds: float, top_bytes: float
+) -> Canvas:
+    """Draw requests as points in panels with a label each, one above the other, on the same axes.
+
+    Names of groups are below the picture, in lines of their own where they are long.
+    """
+    lines = _legend_lines(width, list({group.name: group for _, groups in panels for group in groups}.values()))
+    each = 154 if len(panels) == 1 else 100
+    bottom = (each + 32) * len(panels) - 10
+    canvas = Canvas(width, bottom + 44 + 17 * len(lines))
+    x = Scale(0, max(seconds, 1e-3), 60, width - 8)
+    x_ticks = [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)]
+    for index, (label, groups) in enumerate(panels):
+        top = 22 + (each + 32) * index
+        frame = Frame(58, top, width - 8, top + each)
+        y = Scale(0, max(top_bytes, 1.0), frame.bottom - 2, frame.top)
+        y_ticks = [(y(tick), format_size(tick)) for tick in _size_ticks(y.high, 4)]
+        draw_y_axis(canvas, frame, y_ticks, fit_text(label, width))
+        for group in groups:
+            canvas.points([(x(time), y(position)) for time, position in group.points], f"points {group.look}")
+        is_last = index == len(panels) - 1
+        draw_x_axis(canvas, frame, x_ticks if is_last else [], "seconds of the run" if is_last else "")
     for row, line in enumerate(lines):
-        draw_legend(canvas, 0, 230 + 17 * row, [(f"bar {group.look}", group.name) for group in line])
+        draw_legend(canvas, 0, bottom + 54 + 17 * row, [(f"bar {group.look}", group.name) for group in line])
     return canvas
 
 

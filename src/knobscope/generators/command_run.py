@@ -229,7 +229,8 @@ class _Process:
     def __init__(
         self, command: list[str], call: GeneratorCall, supervise: "Callable[..., subprocess.Popen[bytes]]"
     ) -> None:
-        self._name, self._call = Path(command[0]).name, call
+        program, generator = Path(command[0]).name, call.generator.name
+        self._name, self._call = program if program == generator else f"{generator} ({program})", call
         self._begin = time.monotonic()
         self._lines: list[tuple[float, str]] = []
         self._bytes = 0

@@ -11,6 +11,10 @@ from knobscope.generators.tpch import TPCH_TABLES, make_tpch_data, tpch_properti
 from knobscope.specs import TPCC, TPCDS, TPCH, Workload
 
 _YCSB_RECORD_BYTES = 1024
+#: YCSB's keys are hashed numbers, so that records are loaded in no order of the keys, or the numbers themselves. With
+#: as many digits as a hash these are as long, and their order is that of the text.
+_IN_ORDER = {"insertorder": "ordered", "zeropadding": "19"}
+_LOADING_THREADS = 8
 #: About a thousandth of scale factor 1 without indexes.
 _THOUSANDTH_BYTES = 1024**2
 
@@ -42,7 +46,14 @@ def client_properties(workload: Workload) -> dict[str, str]:
     suite = _SUITES.get(workload.generator)
     if suite is not None:
         return suite.properties(workload)
-    return {"recordcount": str(workload.records), **{name: str(value) for name, value in workload.parameters.items()}}
+    order = _IN_ORDER if workload.parameters.get("load_order", "shuffled") != "shuffled" else {}
+    stated = {name: str(value) for name, value in workload.parameters.items()}
+    return {"recordcount": str(workload.records), **stated, **order}
+
+
+def loading_threads(workload: Workload) -> int:
+    """Return how many threads load the data; each takes the next key and commits its rows in batches of its own."""
+    return _LOADING_THREADS if workload.parameters.get("load_order") == "threads" else 1
 
 
 def make_files(workload: Workload, directory: Path) -> dict[str, str]:

@@ -41,6 +41,7 @@ from knobscope.specs import (
     find_paths,
     find_program,
     fleet_directory,
+    installed_with,
 )
 
 #: Knob -> value, canonical.
@@ -133,7 +134,7 @@ class Instance:
         homes = [home.directory for home in self.homes.values()]
         named = [path for wanted in self.dbms.paths.values() if (path := find_path(wanted)) is not None]
         own = [self.data, *homes, self.runtime]
-        return [*own, clients_directory(), fleet_directory(), Path(program), Path(program).parent, *named]
+        return [*own, clients_directory(), fleet_directory(), Path(program), *installed_with(Path(program)), *named]
 
     def fill(self, text: str) -> str:
         """Return a text of the spec with its placeholders filled."""

@@ -35,9 +35,9 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     """Return what a command prints, or a file says, about the values in force; nothing when connections are asked.
 
     Raises ServerFailedError when the command fails or there is no file, UserError when the parser cannot read what
-    there is: then the spec is wrong, and not the configuration.
+    there is, or finds no knob in it: then the spec is wrong, and not the configuration.
     """
-    readback = instance.dbms.readback
+    readback, readable = instance.dbms.readback, [name for name, knob in instance.dbms.knobs.items() if knob.readable]
     if readback.by_client or not readback.is_possible:
         return {}
     if readback.file is not None:
@@ -45,7 +45,10 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     else:
         text = _run(instance, readback.command or [])
     try:
-        return ANSWER_PARSERS[readback.parser or ""](text)
+        answers = ANSWER_PARSERS[readback.parser or ""](text)
+        if readable and answers.keys().isdisjoint(readable):
+            raise ValueError(f"it finds none of the knobs there, such as {readable[0]}")
+        return answers
     except (ValueError, KeyError, TypeError) as error:
         source = "file" if readback.file is not None else "command"
         raise UserError(

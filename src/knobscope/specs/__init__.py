@@ -55,6 +55,7 @@ from knobscope.specs.models.programs import (
     find_paths,
     find_program,
     fleet_directory,
+    installed_with,
 )
 from knobscope.specs.models.rule import (
     SHIPPED_RULES,
@@ -142,6 +143,7 @@ __all__ = [
     "find_program",
     "find_specs",
     "fleet_directory",
+    "installed_with",
     "is_factor",
     "kernel_knob",
     "load_study",

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from knobscope.statistics.regression import BlockFit, Cells, contrast_errors, fit_blocks
+from knobscope.statistics.regression import BlockDesign, BlockFit, Cells, Nuisance, contrast_errors
 from knobscope.statistics.variances import average_variances, log_evidence
 
 if TYPE_CHECKING:
     from knobscope.statistics.arrays import Floats, Ints
 
-__all__ = ["MixedFit", "fit_mixed", "name_cells"]
+__all__ = ["MixedDesign", "MixedFit", "fit_mixed", "name_cells"]
 
 #: How many times the variance of a run within its block the shared one may be, evenly in the logarithm. Beforehand no
 #: share at all is as likely as all others together. With twenty steps instead of six the width of an interval changes
@@ -27,8 +27,6 @@ _RATIOS = np.append(0.0, 0.15 * 2.74 ** np.arange(6))
 _SHARES = _RATIOS / (1 + _RATIOS)
 _PRIOR = np.append(1.0, np.full(6, 1 / 6))
 _LEAST_WEIGHT = 5e-3
-#: Eigenvalues of nuisance columns that are smaller than this, relative to the largest, are none.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -62,30 +60,49 @@ def name_cells(configuration: "Ints", group: "Ints") -> "Ints":
     return codes
 
 
+@dataclass(frozen=True)
+class MixedDesign:
+    """All of a mixed fit that does not depend on the response: a design for each share."""
+
+    designs: tuple[BlockDesign, ...]  # those of `_SHARES`, or of no share only
+
+    @classmethod
+    def of(cls, configuration: "Ints", nuisance: Nuisance, configurations: int, group: "Ints | None") -> "MixedDesign":
+        """Return the design of runs of which those of a configuration in one group are alike; None: all independent.
+
+        Where no configuration has two runs in a group, or none has two groups, nothing can tell the share, and it is 0.
+        """
+        code = np.arange(len(configuration)) if group is None else name_cells(configuration, group)
+        cells, configured = int(code.max(initial=-1)) + 1, len(np.unique(configuration))
+        groups = 0 if group is None else len(np.unique(group))
+        is_known = cells < len(code) and cells - configured - groups + 1 > 0
+        shares = _SHARES.tolist() if is_known else [0.0]
+        return cls(
+            tuple(BlockDesign.of(configuration, nuisance, configurations, Cells(code, share)) for share in shares)
+        )
+
+    def fit(self, response: "Floats") -> MixedFit:
+        """Fit a response (n,)."""
+        plain = self.designs[0].fit(response)
+        if len(self.designs) == 1 or not plain.noise > 0:
+            return MixedFit((plain,), np.zeros(1), np.ones(1))
+        fits = [plain, *(design.fit(response) for design in self.designs[1:])]
+        evidence = np.array([_log_likelihood(fit, design) for fit, design in zip(fits, self.designs, strict=True)])
+        weights = _PRIOR * np.exp(evidence - evidence.max())
+        likely = np.flatnonzero(weights >= _LEAST_WEIGHT * weights.sum())
+        weights = weights[likely] / weights[likely].sum()
+        return MixedFit(tuple(fits[index] for index in likely), _SHARES[likely], weights)
+
+
 def fit_mixed(
-    response: "Floats", configuration: "Ints", nuisance: "Floats", configurations: int, group: "Ints | None"
+    response: "Floats", configuration: "Ints", nuisance: Nuisance, configurations: int, group: "Ints | None"
 ) -> MixedFit:
-    """Fit runs (n,) as `fit_blocks` does, those of a configuration in one group being alike; None: all independent.
-
-    Where no configuration has two runs in a group, or none has two groups, nothing can tell the share, and it is 0.
-    """
-    code = np.arange(len(response)) if group is None else name_cells(configuration, group)
-    cells, configured = int(code.max(initial=-1)) + 1, len(np.unique(configuration))
-    groups = 0 if group is None else len(np.unique(group))
-    plain = fit_blocks(response, configuration, nuisance, configurations)
-    if cells == len(code) or cells - configured - groups + 1 <= 0 or not plain.noise > 0:
-        return MixedFit((plain,), np.zeros(1), np.ones(1))
-    cells_by_share = [Cells(code, share) for share in _SHARES]
-    fits = [fit_blocks(response, configuration, nuisance, configurations, cells) for cells in cells_by_share]
-    evidence = np.array([_log_likelihood(fit, cells) for fit, cells in zip(fits, cells_by_share, strict=True)])
-    weights = _PRIOR * np.exp(evidence - evidence.max())
-    likely = np.flatnonzero(weights >= _LEAST_WEIGHT * weights.sum())
-    return MixedFit(tuple(fits[index] for index in likely), _SHARES[likely], weights[likely] / weights[likely].sum())
+    """Fit runs (n,) as `fit_blocks` does, those of a configuration in one group being alike; None: all independent."""
+    return MixedDesign.of(configuration, nuisance, configurations, group).fit(response)
 
 
-def _log_likelihood(fit: BlockFit, cells: Cells) -> float:
+def _log_likelihood(fit: BlockFit, design: BlockDesign) -> float:
     """Return the restricted log likelihood of a share, but for a constant."""
-    scales = np.linalg.eigvalsh(fit.inverse) if fit.inverse.size else np.ones(0)
-    determined = scales[scales > _ROUNDING * scales.max(initial=0)]
-    information = -np.log(fit.levels[np.isfinite(fit.levels)]).sum() - np.log(determined).sum()
-    return log_evidence(fit.own_squares, fit.own_degrees) - (cells.log_determinant + float(information)) / 2
+    information = float(np.log(design.counts[np.isfinite(design.counts)]).sum()) + design.log_determinant
+    of_runs = design.cells.log_determinant if design.cells is not None else 0.0
+    return log_evidence(fit.own_squares, fit.own_degrees) - (of_runs + information) / 2

@@ -4,8 +4,9 @@ A model is fitted to the runs so far; when it predicts the held-out fifth of ten
 the threshold on ALL of them, more runs would not change what it says. More is asked for than in the paper, each time
 because real tables stopped falsely without it: every level, and every cell that may matter, has been seen, and a large
 one not just once or twice; there are more training rows than columns; every configuration is held out equally often;
-runs of the same configuration never sit on both sides of a split. Where some configurations were chosen by what was
-known before, those drawn at random have to be predicted as well: only they stand for the settings that nobody has run.
+runs of the same configuration never sit on both sides of a split. The configurations that were drawn at random have to
+be predicted well enough that no luck explains it: only they stand for the settings that nobody has run, as others were
+chosen by what was known before.
 """
 
 import math
@@ -18,16 +19,15 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.blend import Blend
 from knobscope.statistics.design import PossibleRuns, Settings, Term, pairwise_terms
-from knobscope.statistics.holding_out import MIN_TEST_ROWS, HeldOut, hold_out, r_squared
+from knobscope.statistics.holding_out import HeldOut, hold_out, r_squared
+from knobscope.statistics.looks import LEAST_TO_STOP, spend
 from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
 
-__all__ = ["Runs", "Stop", "decide_stop", "errors_at_look"]
+__all__ = ["Runs", "Stop", "decide_stop"]
 
 
-#: A tenth of all settings escapes 30 random runs in one of twenty cases: with fewer, nothing is certain enough to stop.
-LEAST_TO_STOP = 30
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
 #: too rare to ask for.
 LARGE_CELL = {2: 0.05, 3: 0.1}
@@ -96,31 +96,16 @@ class Stop:
     predicted: Floats | None = None
 
 
-def errors_at_look(look: int) -> float:
-    """Return how many standard errors R2 has to lie above the threshold at the first, second, ... look.
-
-    Who looks after every round and stops at the first success will once be lucky. Of the chance of 5 % that is allowed
-    over all looks, however many there will be, look k gets 1 / (k (k + 1)): the shares add up to one (alpha spending
-    after Lan and DeMets, Biometrika 70, 1983).
-    """
-    from scipy.special import ndtri
-
-    return -float(ndtri(FALSE_STOP / (look * (look + 1))))
-
-
-def _fails_random(runs: Runs, squares: Floats, threshold: float, look: int) -> str | None:
-    """Say so when the random runs are predicted less well than the threshold; None when every run is random.
+def _fails_random(runs: Runs, squares: Floats, threshold: float, looks: Sequence[int]) -> str | None:
+    """Say so when the random runs are predicted less well than the threshold.
 
     Chosen runs crowd where the model already looked; only the others say how well it does elsewhere. A few that are far
     off may decide: so the jackknife's standard error (Efron and Tibshirani, An Introduction to the Bootstrap, 1993,
-    section 11) is taken off, as often as this look asks for.
+    section 11) is taken off, as often as this look asks for: whoever looks after every round and stops at the first
+    success will be lucky once.
     """
     rows = runs.is_random & np.isfinite(squares)
     count = int(rows.sum())
-    if runs.is_random.all():
-        return None
-    if count < MIN_TEST_ROWS:
-        return f"{count} random configurations to check with, {MIN_TEST_ROWS} are the least"
     errors, actual = squares[rows], runs.response[rows]
     total = float(((actual - actual.mean()) ** 2).sum())
     # Without row i the sum of squares about the new mean is smaller by this much.
@@ -129,14 +114,17 @@ def _fails_random(runs: Runs, squares: Floats, threshold: float, look: int) -> s
         return f"{count} random configurations differ too little to check with"
     r2, left_out = 1 - errors.sum() / total, 1 - (errors.sum() - errors) / without
     error = float(np.sqrt((count - 1) * np.var(left_out)))
-    if r2 - errors_at_look(look) * error >= threshold:
+    before = [look for look in looks if LEAST_TO_STOP <= look < count]
+    if r2 - spend(FALSE_STOP, [*before, count]) * error >= threshold:
         return None
     return f"R2 is {r2:.3f} on the {count} configurations that were drawn at random (standard error {error:.3f})"
 
 
 def _few(runs: Runs) -> str | None:
-    count = len(runs.response)
-    return f"{count} configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
+    count = int(runs.is_random.sum())
+    return (
+        f"{count} random configurations, {LEAST_TO_STOP} are the least to stop with" if count < LEAST_TO_STOP else None
+    )
 
 
 def _unseen(model: Model, settings: Settings, possible: PossibleRuns) -> str | None:
@@ -239,7 +227,7 @@ def decide_stop(
     threshold: float,
     splits: int,
     seed: int,
-    look: int = 1,
+    looks: Sequence[int] = (),
     expected: frozenset[str] = frozenset(),
     *,
     only_whether: bool = False,
@@ -250,8 +238,8 @@ def decide_stop(
     The model of the answer is the one with the least held-out error, or the mean of the best two where these are nearly
     equal; analysis of variance comes first where it is as good. At a stop it reaches the threshold, too.
 
-    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `look` counts the times
-    that this was asked while runs were added, from 1. `expected` are factors that mattered elsewhere. With
+    `possible` is what could be run, in the same codes: its levels and cells have to be seen. `looks` are the numbers of
+    random configurations at which it was too early to stop. `expected` are factors that mattered elsewhere. With
     `only_whether`, what falls short of the threshold is given up at once, and a Stop that says no says nothing else.
     With `only_deciding` the answer is one of the models that decide, which cost a third of all: enough to draw
     conclusions from.
@@ -279,7 +267,7 @@ def decide_stop(
         if (wild := _runs_wild(entry.model, runs, possible, rng)) is None:
             credible.append(entry)
         if decides and None not in doubts:  # nobody has passed yet
-            doubts.append(_doubt(entry, runs, possible, threshold, look) or wild)
+            doubts.append(_doubt(entry, runs, possible, threshold, looks) or wild)
     rng = np.random.default_rng([seed, len(judged), len(runs.response)])
     if None in doubts:
         chosen = _choose(credible) if only_deciding else _blend(credible, runs, splits, rng, threshold)
@@ -304,12 +292,12 @@ def _judge(model: Model, runs: Runs, splits: int, rng: np.random.Generator, leas
     return _Judged(model if held_out.scores[-1] < least else model.fit(runs.settings, runs.response), held_out)
 
 
-def _doubt(entry: _Judged, runs: Runs, possible: PossibleRuns, threshold: float, look: int) -> str | None:
+def _doubt(entry: _Judged, runs: Runs, possible: PossibleRuns, threshold: float, looks: Sequence[int]) -> str | None:
     """Say why it is too early to stop though the model reaches the threshold on all splits."""
     return (
         _few(runs)
         or _unseen(entry.model, runs.settings, possible)
-        or _fails_random(runs, entry.held_out.squares, threshold, look)
+        or _fails_random(runs, entry.held_out.squares, threshold, looks)
     )
 
 

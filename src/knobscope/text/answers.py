@@ -7,7 +7,7 @@ _WORDS = {
     "yes": "confirmed",
     "found": "found by an experiment",
     "no": "refuted by an experiment",
-    "not_tested": "not known",
+    "not_tested": "not confirmed",
 }
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from knobscope.devices import BlockDevice
 from knobscope.devices.extents import MAPPED_FILESYSTEMS, AddressIndex, FoundFile, inspect_file, read_partition_start
 from knobscope.devices.mounts import Mount, find_mount, list_mounts
+from knobscope.devices.stacks import is_stacked, lies_on
 from knobscope.watch.patterns import SHARES, name_pattern
 from knobscope.watch.profile import CountedFile, Finding, KernelFile, Profile
 
@@ -54,7 +55,7 @@ def read_tree(directory: Path, prefix: str = "", mount: Mount | None = None) -> 
 
 
 def _make_tree(directory: Path, files: Iterable[tuple[Path, int]], mount: Mount, prefix: str = "") -> FileTree:
-    mapped = mount.filesystem in MAPPED_FILESYSTEMS
+    mapped = mount.filesystem in MAPPED_FILESYSTEMS and not is_stacked(mount.major, mount.minor)
     start = read_partition_start(BlockDevice("", mount.major, mount.minor))
     paths: dict[int, str] = {}
     generations: dict[int, int] = {}
@@ -125,15 +126,21 @@ def _search(roots: Sequence[Path], wanted: Collection[int], *, to_the_end: bool)
 
 
 def mounts_on(block: BlockDevice) -> list[Mount]:
-    """Return one mount of each file system on a device or a partition of it: the one with the shortest path."""
-    device = Path(f"/sys/dev/block/{block.major}:{block.minor}").resolve()
+    """Return one mount of each file system on a device, a partition of it or what is stacked on them.
+
+    Of several mounts of a file system the one with the shortest path.
+    """
     mounts = sorted(list_mounts(), key=lambda mount: -len(mount.point.parts))
     shortest = {(mount.major, mount.minor): mount for mount in mounts}
-    return [
-        mount
-        for (major, minor), mount in shortest.items()
-        if Path(f"/sys/dev/block/{major}:{minor}").resolve().is_relative_to(device)
-    ]
+    return [mount for mount in shortest.values() if lies_on(*_find_device(mount), block)]
+
+
+def _find_device(mount: Mount) -> tuple[int, int]:
+    """Return the device of a file system; one with a number of its own (btrfs) names what it was mounted from."""
+    if mount.major or not Path(mount.source).is_block_device():
+        return mount.major, mount.minor
+    number = Path(mount.source).stat().st_rdev
+    return os.major(number), os.minor(number)
 
 
 def name_file(row: KernelFile, trees: Sequence[FileTree]) -> tuple[str, Finding]:

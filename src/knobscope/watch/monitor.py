@@ -19,6 +19,7 @@ from knobscope.shipped import SHIPPED
 from knobscope.tables import IoProfileRow, check_document, empty_row
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, Place, ProbeName, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.levels import LevelMeter
 from knobscope.watch.processors import ProcessorMeter
 from knobscope.watch.profile import CountedFile
 from knobscope.watch.recording import Announced, Recording
@@ -68,7 +69,8 @@ class MonitorWatch(Watch):
         self.monitor = "light" if is_light else "bpf"
         self._recording = Recording(trace) if trace else None
         self._files: list[CountedFile] = []
-        self._processors = ProcessorMeter()
+        self._block = block
+        self._processors, self._levels = ProcessorMeter(), LevelMeter(block)
         self._answers: queue.SimpleQueue[_Message | None] = queue.SimpleQueue()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process that writes to it
         options = ["--device", f"{block.major}:{block.minor}", "--unit", str(unit), "--scope", scope]
@@ -107,20 +109,21 @@ class MonitorWatch(Watch):
         """Set all counters in the kernel to zero."""
         if self._recording:
             self._recording.start()
-        self._processors = ProcessorMeter()
+        self._processors, self._levels = ProcessorMeter(), LevelMeter(self._block)
         self._ask("begin", "begun")
 
     def end(self) -> Profile:
         """Return the counters since `begin`; the processes go back to the control group that they came from."""
         machine_cpu_share = self._processors.busy_share()
         answer = self._ask("end", "profile")
+        levels = self._levels.list_rows()
         del answer["event"]
         profile = check_document(Profile, answer, _EXPECTED)
         self._files = profile["files"]
         if profile["monitor"] == "light":
             profile["io_profile"] = [{**empty_row(IoProfileRow), **row} for row in profile["io_profile"]]
         limits = [*self.limits, *profile.get("limits", ())]
-        profile |= {"machine_cpu_share": machine_cpu_share, "limits": limits}
+        profile |= {"machine_cpu_share": machine_cpu_share, "levels": levels, "limits": limits}
         return profile
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from knobscope.devices import BlockDevice
 from knobscope.tables import IoProfileRow, empty_row
 from knobscope.watch.interface import OPERATIONS, Place, Profile, Scope, Watch, WatchFailedError
+from knobscope.watch.levels import LevelMeter
 from knobscope.watch.processors import ProcessorMeter
 
 __all__ = ["ProcfsWatch"]
@@ -37,7 +38,8 @@ class ProcfsWatch(Watch):
         self._stat = Path(f"/sys/dev/block/{block.major}:{block.minor}/stat")
         self._scope = scope
         self._roots: list[int] = []
-        self._before: tuple[float, list[int], float, ProcessorMeter] | None = None
+        self._block = block
+        self._before: tuple[float, list[int], float, ProcessorMeter, LevelMeter] | None = None
 
     def follow(self, pids: Sequence[int]) -> None:
         """Remember the roots of the trees."""
@@ -49,13 +51,14 @@ class ProcfsWatch(Watch):
 
     def begin(self) -> None:
         """Remember where the sums stand."""
-        self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots), ProcessorMeter())
+        meters = ProcessorMeter(), LevelMeter(self._block)
+        self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots), *meters)
 
     def end(self) -> Profile:
         """Return what was added since `begin`."""
         if self._before is None:
             raise WatchFailedError("no run is being watched: `begin` comes before `end`")
-        (begin, before, cpu_s, processors), self._before = self._before, None
+        (begin, before, cpu_s, processors, levels), self._before = self._before, None
         now = self._read_stat()
         return {
             "duration_s": time.monotonic() - begin,
@@ -90,6 +93,7 @@ class ProcfsWatch(Watch):
             "series": [],
             "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
             "machine_cpu_share": processors.busy_share(),
+            "levels": levels.list_rows(),
         }
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ __all__ = [
     "CountedWaitFile",
     "Finding",
     "KernelFile",
+    "LevelRow",
     "Profile",
 ]
 
@@ -92,6 +93,17 @@ class AddressCount(TypedDict):
     bytes: int
 
 
+class LevelRow(TypedDict):
+    """What reached the devices of one level of a stack of storage, whoever caused it, by the kernel's own sums."""
+
+    level: int  # 0: the watched device, 1: what it lies on, and so on
+    devices: list[str]
+    read_bytes: int
+    write_bytes: int
+    read_amplification: float | None  # bytes of this level / bytes of the one above
+    write_amplification: float | None
+
+
 class LatencyRow(TypedDict, total=False):
     """Exact latency of the requests of a trace."""
 
@@ -132,6 +144,9 @@ class Profile(MonitorFacts):
     mean_depth: NotRequired[float | None]
     depth_one_share: NotRequired[float | None]
     busiest_queue_share: NotRequired[float | None]
+    passthrough_requests: NotRequired[int]  # commands that a program or a driver sent to the device itself
+    passthrough_bytes: NotRequired[int]
+    levels: NotRequired[list[LevelRow]]
     addresses: NotRequired[list[AddressCount]]
     submitters: NotRequired[list[SubmitterRow]]
     limits: NotRequired[Sequence[str]]

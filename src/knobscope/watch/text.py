@@ -17,7 +17,7 @@ from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 
-__all__ = ["format_losses", "format_profile"]
+__all__ = ["format_levels", "format_losses", "format_profile"]
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
@@ -39,6 +39,7 @@ _LOSSES = {
     "addresses_overflow": "requests belong to a file that is not known",
     "unnamed_submitters": "times a thread's name found no room (their requests are those of `other`)",
     "failed_requests": "requests failed",
+    "passthrough_requests": "commands went to the device past the block layer (ioctl, io_uring_cmd, the driver itself)",
     "requeues": "requests were given back by the driver and issued again",
 }
 _OF_COMMAND = "caused by the command (flushes have no owner: all that reached the device count)"
@@ -50,20 +51,21 @@ Rows = Sequence[Mapping[str, Any]]
 def format_profile(profile: Profile) -> str:
     """Return the profile as text; with scope `process` what the command and what the whole device did stand apart."""
     rows = [row for row in profile["io_profile"] if row["device_requests"]]
+    levels = format_levels(profile.get("levels", ()))
     calls = format_calls(profile)
     if not rows:
         blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
     elif profile["monitor"] == "procfs":
-        blocks = [_format_run(profile), _format_operations(rows, profile)]
+        blocks = [_format_run(profile), _format_operations(rows, profile), levels]
     elif profile["monitor"] == "light":
         counted = [_OF_DEVICE + "\n" + _format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         depth = f"device: mean depth {format_decimals(profile['mean_depth'], 2)} over the whole time, by Little's law"
-        blocks = [_format_run(profile), *counted, *calls, depth, format_losses(profile)]
+        blocks = [_format_run(profile), *counted, *calls, depth, levels, format_losses(profile)]
     else:
         counted = [_format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         counted += [_format_files(profile["files"]), *calls]
         whole = [_format_parts(rows), _format_submitters(profile.get("submitters", []))]
-        whole += [_format_depth(profile["queue_depth"])]
+        whole += [_format_depth(profile["queue_depth"]), levels]
         if profile["scope"] == "process":
             counted[0] = f"{_OF_COMMAND}\n{counted[0]}"
             whole[0] = f"{_OF_DEVICE}\n{whole[0]}"
@@ -102,6 +104,17 @@ def format_losses(profile: Mapping[str, Any]) -> str:
         )
     lines += profile.get("limits", ())
     return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
+
+
+def format_levels(rows: Rows) -> str:
+    """Show a stack of storage from the watched device down."""
+    table = [["all that reached each level of storage", "read MiB", "per byte above", "written MiB", "per byte above"]]
+    for row in rows:
+        cells = [" ".join(row["devices"])]
+        for op in ("read", "write"):
+            cells += [format_decimals(row[f"{op}_bytes"] / 2**20, 1), format_decimals(row[f"{op}_amplification"], 2)]
+        table.append(cells)
+    return align(table) if rows else ""
 
 
 def _format_operations(rows: Rows, profile: Profile) -> str:

@@ -10,6 +10,7 @@ import pytest
 from knobscope.cli import main
 from knobscope.commands.attach.connecting import _read_url
 from knobscope.commands.attach.data import find_data
+from knobscope.commands.attach.target import _find_container_group, _list_containers
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 
@@ -31,6 +32,38 @@ def test_a_server_that_is_not_there_is_an_error(
     monkeypatch.setenv("PATH", "")  # no tool of containers is asked
     assert main(["attach", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+_ID, _OUTER = "0123456789ab" + 52 * "c", 64 * "d"
+
+
+@pytest.mark.parametrize(
+    ("container", "below"),
+    [
+        (f"/machine.slice/libpod-{_ID}.scope", "/container"),
+        (f"/user.slice/db.service/libpod-payload-{_ID}", ""),
+        (f"/libpod_parent/libpod-{_ID}", ""),
+        (f"/system.slice/docker-{_ID}.scope", "/init.scope"),
+        (f"/docker/{_ID}", ""),
+        (f"/docker/{_OUTER}/kubelet/kubepods/besteffort/pod1-2/{_ID}", "/app"),
+        (f"/kubepods.slice/kubepods-pod1_2.slice/cri-containerd-{_ID}.scope", ""),
+        (f"/kubepods.slice/kubepods-pod1_2.slice/crio-{_ID}.scope", "/container"),
+    ],
+)
+def test_containers_are_known_by_their_cgroups(container: str, below: str) -> None:
+    assert _list_containers(container + below)[-1] == (_ID, container)
+    for name in (_ID, _ID[:12], "by-name"):
+        assert _find_container_group(container + below, name) == container
+    if _OUTER in container:
+        assert _find_container_group(container + below, _OUTER[:12]) == f"/docker/{_OUTER}"
+
+
+@pytest.mark.parametrize(
+    "group", [f"/machine.slice/libpod-conmon-{_ID}.scope", f"/x/crio-conmon-{_ID}.scope", f"/x/{_ID[:12]}", "/a/b"]
+)
+def test_what_watches_over_a_container_is_not_in_it(group: str) -> None:
+    assert _list_containers(group) == []
+    assert _find_container_group(group, "by-name") == group
 
 
 @pytest.mark.parametrize("arguments", [[], ["--pid", "1", "--port", "2"], ["--pid", "1", "--for", "soon"]])

@@ -1,5 +1,6 @@
 """A server in a container of podman, found by the container's name, with the files of its volume."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -12,6 +13,8 @@ import pytest
 from loop_devices import Loop
 from servers import count_added, start_attach
 from waiting import wait_until
+
+from knobscope.commands.attach.target import find_target
 
 pytestmark = pytest.mark.real
 
@@ -61,3 +64,13 @@ def test_container_is_watched_in_its_cgroup(container: str, device: Loop, tmp_pa
     flushes = next(row["device_requests"] for row in found["io_profile"] if row["op"] == "flush")
     assert added.least[15] <= flushes <= added.most[15]
     assert any(file["name"].startswith("appendonlydir/") and file["purpose"] == "log" for file in found["busy_files"])
+
+
+def test_container_is_found_by_its_id(container: str) -> None:
+    identifier = subprocess.check_output(["podman", "inspect", "--format", "{{.Id}}", container], text=True).strip()
+    nothing = dict.fromkeys(("cgroup", "unit", "pid", "port"))
+    by_name, *by_id = (
+        find_target(argparse.Namespace(container=name, **nothing)) for name in (container, identifier, identifier[:12])
+    )
+    assert by_id == [by_name, by_name]
+    assert str(by_name.place.cgroup).endswith(f"libpod-{identifier}")

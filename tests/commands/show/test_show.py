@@ -74,7 +74,7 @@ def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pyt
     assert [word for line in lines if "synchronous" in line for word in line.split()] == [
         *("*", "synchronous", "off", "0", "full")
     ]
-    assert any(line.split() == ["cache_size", "-2000", "not", "told", "-2000"] for line in lines)
+    assert any(line.split() == ["cache_size", "-2000", "not", "read", "-2000"] for line in lines)
     assert "operations per interval  ▁▅█  0 to 100" in lines
     assert any(line.split() == ["write", "12,345", "1.0", "50", "%", "–"] for line in lines)
     block = [line.split() for line in lines[-3:]]

@@ -67,7 +67,7 @@ def test_runs_without_percentiles_cannot_be_judged(make_study: Make) -> None:
     study = make_study(columns={"latency_p95_us": None, "latency_p99_us": None})
     findings = study.judge("tail")
     assert findings["verdict"].unique().tolist() == ["insufficient"]
-    assert findings["sentence"].str.contains("its runs have no percentiles of latency").all()
+    assert findings["sentence"].str.contains("no percentiles of latency are known of all operations of its runs").all()
 
 
 def judge_devices(root: Path, truth: dict[tuple[str, ...], Truth], seed: int, count: int = 10) -> pd.DataFrame:

@@ -226,7 +226,7 @@ def test_what_was_only_measured_again_is_tested_still(database: duckdb.DuckDBPyC
     row = finding("tier", "page", "4", confirmed=None, confirmation="It showed again.")
     (found,) = confirm(database, [row])
     assert found["confirmed"] == "not_tested"
-    assert found["confirmation"].startswith("It showed again. As for the cause: rule tier blames no factor")
+    assert found["confirmation"].startswith("It showed again. Not tested with fio: tier blames no single factor")
 
 
 @pytest.mark.real
@@ -246,7 +246,7 @@ def test_what_cannot_be_tested_says_why(database: duckdb.DuckDBPyConnection, loo
     assert absent == "not tested: no successful run of the sweep has page=16, compared with the default in its block"
     assert "BPF monitored none of its runs" in unwatched
     assert "BPF monitored none of its runs" in lossy
-    assert "rule tier blames no factor" in other
+    assert "tier blames no single factor" in other
     assert undecided is None
 
 
@@ -338,5 +338,5 @@ def test_what_each_device_says_is_joined(tmp_path: Path, database: duckdb.DuckDB
         found = connection.execute("FROM findings").df()
     assert list(found["device"]) == ["loop", "here"]
     assert list(found["confirmed"]) == ["not_tested", "no"]
-    assert "blames no factor" in found["confirmation"].iloc[0]
+    assert "blames no single factor" in found["confirmation"].iloc[0]
     assert found["sentence"].iloc[1].startswith("Refuted")

@@ -129,6 +129,7 @@ def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_worklo
         ("failed UPDATE: database is locked\n", "UPDATE: database is locked"),
         ("java.lang.IllegalStateException: x\n", "java.lang.IllegalStateException: x"),
         ("bind: Permission denied", "bind: Permission denied"),
+        ("ready\nx does not support DML\n", "x does not support DML"),
         ("1 [Warning] failed to retrieve the MAC address\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
         ("1 [Warning] failed to retrieve the MAC address\n", "1 [Warning] failed to retrieve the MAC address"),
         ("all is well\nready\n", None),

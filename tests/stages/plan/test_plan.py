@@ -184,8 +184,10 @@ def test_methods_that_look_at_responses_go_by_earlier_rounds(specs: StudySpecs, 
     second = configurations_of(plan_screening(specs, CASE, 1, earlier))
     assert second == configurations_of(plan_screening(specs, CASE, 1, earlier))
     assert len(second) == 25 and not {space.key(one) for one in second} & earlier.keys()
-    for rows in (first, plan_screening(specs, CASE, 1, earlier)):  # the stop rule is checked with the other half
-        assert sum(row["is_chosen"] for row in rows) == 12
+    # The stop rule is checked with the others: the first 30, of which the default is one, and half of the rest.
+    rounds = (first, plan_screening(specs, CASE, 1, earlier))
+    assert [sum(row["is_chosen"] for row in rows) for rows in rounds] == [0, 10]
+    for rows in rounds:
         assert not any(row["is_chosen"] for row in rows if row["is_sentinel"])
 
 

@@ -2,13 +2,14 @@
 
 import json
 import sqlite3
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Workload
-from knobscope.stages.prepare import SnapshotFailedError, copy_snapshot, prepare_snapshot
+from knobscope.stages.prepare import Snapshot, SnapshotFailedError, copy_snapshot, prepare_snapshot
 
 pytestmark = pytest.mark.real
 
@@ -33,6 +34,43 @@ def test_other_mix_same_data_other_size_other_data(sqlite: Dbms, short_workload:
     assert prepare_snapshot(sqlite, short_workload.model_copy(update={"parameters": mix}), {}, tmp_path) == first
     other = prepare_snapshot(sqlite, short_workload.model_copy(update={"records": 50}), {}, tmp_path)
     assert other.directory != first.directory
+
+
+def _share_in_order(snapshot: Snapshot) -> float:
+    """Return the share of the table's pages that come after the one before them in the order of the key."""
+    with sqlite3.connect(snapshot.data / "ycsb.db") as connection:
+        query = "SELECT pageno FROM dbstat WHERE name = 'usertable' AND pagetype = 'leaf' ORDER BY path"
+        pages = [page for (page,) in connection.execute(query)]
+    return sum(earlier < later for earlier, later in pairwise(pages)) / (len(pages) - 1)
+
+
+@pytest.mark.parametrize(
+    ("order", "rewrite", "expected"),
+    [
+        ("shuffled", True, (1, 1)),
+        pytest.param("shuffled", False, (0.4, 0.8), marks=pytest.mark.long),
+        pytest.param("threads", False, (0.5, 0.98), marks=pytest.mark.long),
+        pytest.param("ordered", False, (1, 1), marks=pytest.mark.long),
+    ],
+)
+def test_the_table_is_stored_in_the_order_that_was_requested(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path, order: str, rewrite: bool, expected: tuple[float, float]
+) -> None:
+    parameters = {**short_workload.parameters, "load_order": order, "rewrite": rewrite, "fieldlength": 90}
+    workload = short_workload.model_copy(update={"parameters": parameters, "records": 10_000})
+    low, high = expected
+    assert low <= _share_in_order(prepare_snapshot(sqlite, workload, {}, tmp_path)) <= high
+
+
+@pytest.mark.long
+def test_postgresql_rewrites_its_table(postgresql: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+    parameters = {**short_workload.parameters, "rewrite": True}
+    workload = short_workload.model_copy(update={"parameters": parameters})
+    tables = prepare_snapshot(postgresql, workload, {}, tmp_path).tables
+    usual = prepare_snapshot(postgresql, short_workload, {}, tmp_path).tables
+    files = [{file for file, table in each.items() if table == "usertable"} for each in (tables, usual)]
+    assert files[0]
+    assert not files[0] & files[1]  # the files are named as they are after the rewrite
 
 
 def test_a_load_that_fails_leaves_no_snapshot(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:

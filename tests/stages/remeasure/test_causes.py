@@ -115,8 +115,7 @@ def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
     refuted = judge_finding(cpu, cause("flush"), "It flushes.")
     assert (cpu.conclusion, refuted["confirmed"]) == ("not_as_blamed", "no")
     assert (
-        "with a flush that takes no time. Most of it remains, so something else is the cause."
-        in (refuted["confirmation"])
+        "with a flush that takes no time. Most of it remains: something else is the cause." in (refuted["confirmation"])
     )
     assert refuted["sentence"].startswith("Refuted")
     for open_ in (answer({ITSELF: 2200, "flush": 1500}, asked), answer({ITSELF: 2200}, asked)):
@@ -223,6 +222,15 @@ def test_what_a_layer_would_gain_is_said_of_the_slower_setting_and_explains_noth
     assert "queues" not in sentence  # they gain nothing
 
 
+@pytest.mark.parametrize("rule", shipped_rules())
+def test_an_answer_draws_its_conclusion_once(rule: str) -> None:
+    """The rule's words follow "So", at the end of what the runs say."""
+    if (named := read_rule(SHIPPED_RULES / rule).about.cause) is not None:
+        for times in (FLUSH, CPU, READS):
+            confirmation = judge_finding(answer(times), named, "It is slow.")["confirmation"] or ""
+            assert confirmation.lower().count("so ") <= 1, confirmation
+
+
 def test_the_reference_may_be_the_slower_setting() -> None:
     found = answer({ITSELF: 50, "merged": 50})
     found.add("spread", [{**row, "throughput_ops": 2 * row["throughput_ops"]} for row in pairs("spread", 50)])
@@ -234,8 +242,7 @@ def test_a_rule_that_names_no_cause_gets_the_one_that_was_found() -> None:
     judged = judge_finding(answer(FLUSH), None, "The tiers differ.")
     assert judged["confirmed"] == "found"
     assert (
-        "Most of it disappears with a flush that takes no time, so this property is the cause."
-        in judged["confirmation"]
+        "Most of it disappears with a flush that takes no time: this property is the cause." in judged["confirmation"]
     )
     assert judge_finding(answer(CPU), None, "The tiers differ.")["confirmed"] == "not_tested"
     # Without limits of bandwidth writes would be faster, too: nobody said that it is the reads.

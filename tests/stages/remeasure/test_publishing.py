@@ -13,7 +13,7 @@ from knobscope.specs import Case, load_study
 from knobscope.stages.detect import create_schema, replace_effects
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
-from knobscope.stages.remeasure.publishing import list_new_effects, restate_finding
+from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, restate_finding
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import NOTHING, Amount
 from knobscope.text.sentences import Sentences
@@ -59,6 +59,20 @@ def test_a_finding_says_what_new_pairs_measured() -> None:
     evidence = json.loads(row["evidence"])
     assert evidence["throughput_ratio"] == pytest.approx(1.5)
     assert (evidence["sweep"]["effect"], evidence["pairs"]) == (1.0, 8)
+
+
+def test_a_rule_that_found_nothing_in_the_effect_states_the_same_figures() -> None:
+    """The report said 2.5x in one sentence and 2.3x, the published figure, in another."""
+    swept = finding("intuition", math.expm1(0.7), expect="faster") | {"verdict": "none"}
+    rows = [
+        swept | {"verdict": "mismatch"},
+        swept,
+        swept | {"value": "normal"},
+        swept | {"device": "hdd-7200"},
+        swept | {"effect": 0.3},  # of another quantity, such as latency
+    ]
+    assert find_same_effect(answer_with(1.5), rows) == [1]  # type: ignore[arg-type]
+    assert find_same_effect(answer_with(1.5, replace(QUESTION, swept_effect=None)), rows) == []  # type: ignore[arg-type]
 
 
 def test_a_gap_between_tiers_gets_the_new_effect_on_its_side() -> None:

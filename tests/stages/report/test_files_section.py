@@ -18,11 +18,14 @@ from knobscope.specs import StudySpecs
 def traced_page(study: Path, specs: StudySpecs, tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("traced")
     with duckdb.connect(str(study), read_only=True) as connection:
-        found = connection.execute(
-            "SELECT run_id FROM runs WHERE device = 'fast-flash' AND is_sentinel AND status = 'ok' ORDER BY started_at"
-        ).fetchone()
-    assert found
-    write_trace(folder / "traces", found[0])
+        traced = connection.execute(
+            "SELECT arg_min(run_id, started_at) FROM runs JOIN knob_values USING (config_id) "
+            "WHERE device = 'fast-flash' AND status = 'ok' AND phase = 'sweep' AND knob = 'page_size' "
+            "AND (is_sentinel OR value IN ('1024', '65536')) GROUP BY value"
+        ).fetchall()
+    assert len(traced) == 3
+    for (run_id,) in traced:
+        write_trace(folder / "traces", run_id)
     return render(study, specs, folder, traces=folder / "traces")
 
 
@@ -54,6 +57,19 @@ def test_a_trace_becomes_points_over_time(traced_page: Page) -> None:
         paths = [path for path in picture.iter(SVG + "path") if "points" in str(path.get("class"))]
         assert [path.get("class") for path in paths] == ["points line-a", "points line-b"]
         assert all(0 < (path.get("d") or "").count("M") <= 3000 for path in paths)
+
+
+def test_ways_to_load_the_data_are_panels_of_one_picture(traced_page: Page) -> None:
+    wide, narrow = _pictures(traced_page, "a panel for each way to load the data: ")
+    for picture in (wide, narrow):
+        labels = [label.text or "" for label in picture.iter(SVG + "text") if label.get("class") == "label"]
+        assert [label.replace("\u00a0", " ") for label in labels] == [
+            "default: page_size = 4 KiB",
+            "page_size = 1 KiB",
+            "page_size = 64 KiB",
+            "seconds of the run",
+        ]
+        assert len([path for path in picture.iter(SVG + "path") if path.get("class") == "points line-a"]) == 3
 
 
 def test_threads_of_a_trace_are_distinguished(traced_page: Page) -> None:
@@ -119,6 +135,6 @@ def test_bars_of_files_keep_inside_the_picture() -> None:
 
 
 def test_one_request_at_the_start_of_a_file_can_be_drawn() -> None:
-    assert "M" in draw_scatter(400, [PointGroup("reads", "line-a", [(0.0, 0.0)])], 0.0, 0.0, "offset").svg(
+    assert "M" in draw_scatter(400, [("offset", [PointGroup("reads", "line-a", [(0.0, 0.0)])])], 0.0, 0.0).svg(
         "One request, for a test."
     )

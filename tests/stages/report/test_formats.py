@@ -99,8 +99,8 @@ def test_sentences() -> None:
         ("yes", "confirmed", True),
         ("found", "found by an experiment", True),
         ("no", "refuted by an experiment", False),
-        ("not_tested", "not known", False),
-        (None, "not known", False),
+        ("not_tested", "not confirmed", False),
+        (None, "not confirmed", False),
     ],
 )
 def test_answers_of_experiments(confirmed: str | None, text: str, is_named: bool) -> None:

@@ -9,6 +9,8 @@ from known_tables import grid, known_grid
 
 from knobscope.errors import UserError
 from knobscope.stages.select import select_knobs
+from knobscope.stages.select.selection import count_looks
+from knobscope.statistics.design import Settings
 from knobscope.statistics.models import MODELS
 
 FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
@@ -82,12 +84,21 @@ def test_noise_is_not_trusted() -> None:
 
 
 def test_runs_that_were_not_chosen_have_to_be_predicted_on_their_own() -> None:
-    table = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3])
+    table = grid(a=[1, 2, 3, 4], b=[1, 2, 3], c=[1, 2, 3], d=[1, 2, 3], e=[1, 2])
     table["y"] = np.exp(10.0 * table.a + np.random.default_rng(4).normal(0, 1, len(table)))
-    runs = table.sample(90, random_state=3)
-    assert select_knobs(runs, ["a", "b", "c", "d"], "y").stopped
-    result = select_knobs(runs.assign(is_chosen=runs.a != 2), ["a", "b", "c", "d"], "y")
+    runs = table.sample(160, random_state=3)
+    assert select_knobs(runs, ["a", "b", "c", "d", "e"], "y").stopped
+    result = select_knobs(runs.assign(is_chosen=runs.a != 2), ["a", "b", "c", "d", "e"], "y")
     assert not result.stopped and "drawn at random" in result.reason
+
+
+def test_looks_are_counted_by_the_random_configurations_so_far() -> None:
+    """Four rounds of 20 runs, half of each chosen; the default configuration comes again in every round."""
+    table = grid(a=list(range(10)), b=list(range(8))).assign(y=1.0)
+    settings = Settings.from_frame(table, ["a", "b"]).with_codes(np.array([[0, 0], *table[["a", "b"]].to_numpy()]))
+    rounds, is_random = np.r_[3, np.repeat(range(4), 20)], np.r_[True, np.tile([True] * 10 + [False] * 10, 4)]
+    assert count_looks(settings, is_random, rounds) == [10, 20, 30]
+    assert count_looks(settings, None, rounds) == [20, 40, 60]
 
 
 def test_levels_of_the_plan_have_to_be_seen() -> None:

@@ -19,6 +19,10 @@ __all__ = ["Target", "find_target"]
 
 _LISTENS = "0A"  # state of a socket in /proc/net/tcp
 _CONTAINER_ID = re.compile(r"[0-9a-f]{12,64}")
+#: The last part of a container's cgroup: of its runtime and id, as systemd names it, or of its id alone. What
+#: watches over a container, as conmon does, has a cgroup of a similar name next to it.
+_CONTAINER_GROUP = re.compile(r"(?:(?P<runtime>[\w-]+)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
+_WATCHES = "conmon"
 #: What knows containers by name, and how it is asked for the number of their first process.
 _CONTAINER_TOOLS = {
     "podman": ["inspect", "--type", "container", "--format", "{{.State.Pid}}"],
@@ -54,7 +58,7 @@ def find_target(args: argparse.Namespace) -> Target:
         raise UserError(f"attach: there is no process {pid}")
     group = read_cgroup(pid)
     if args.container is not None and group not in (None, "/"):
-        return _find_in_group(processes, group or "/")
+        return _find_in_group(processes, _find_container_group(group or "/", args.container))
     top = processes.find_top(pid)
     tree = processes.list_tree(top)
     if group is not None and _is_own(processes, top, tree, group):
@@ -95,10 +99,10 @@ def _find_unit(name: str) -> str:
 def _find_container(name: str) -> int:
     """Return the first process of a container: by its id in the names of cgroups, or as the container's tool says."""
     if _CONTAINER_ID.fullmatch(name):
-        for entry in sorted(PROC.glob("[0-9]*"), key=lambda entry: int(entry.name)):
-            with contextlib.suppress(OSError):
-                if name in (entry / "cgroup").read_text():
-                    return int(entry.name)
+        for process in sorted(int(entry.name) for entry in PROC.glob("[0-9]*")):
+            with contextlib.suppress(OSError, UserError):  # it has ended
+                if any(identifier.startswith(name) for identifier, _ in _list_containers(read_cgroup(process) or "/")):
+                    return process
     tools = [tool for tool in _CONTAINER_TOOLS if shutil.which(tool)]
     for tool in tools:
         with contextlib.suppress(UserError):  # another tool may know it
@@ -107,6 +111,25 @@ def _find_container(name: str) -> int:
                 return int(pid)
     detail = f"asked: {', '.join(tools)}" if tools else f"none of {', '.join(_CONTAINER_TOOLS)} is installed"
     raise UserError(f"attach: no running container {name} ({detail}); expected a name, or an id of 12 digits or more")
+
+
+def _find_container_group(group: str, name: str) -> str:
+    """Return the cgroup of a container, all of it, by that of one of its processes; the innermost one if named."""
+    containers = _list_containers(group)
+    named = [where for identifier, where in containers if identifier.startswith(name)]
+    return (named or [where for _, where in containers] or [group])[-1]
+
+
+def _list_containers(group: str) -> list[tuple[str, str]]:
+    """Return id and cgroup of the containers that a process in a cgroup is in, from outside in.
+
+    By their names: podman and CRI-O (`libpod-ID.scope`, `crio-ID.scope`, below it `container`), docker, nerdctl and
+    Kubernetes' containerd (`docker-ID.scope`, `cri-containerd-ID.scope`), and all of these without systemd
+    (`/docker/ID`, `/kubepods/burstable/podUID/ID`).
+    """
+    path = Path(group)
+    names = [(part, _CONTAINER_GROUP.fullmatch(part.name)) for part in (*reversed(path.parents), path)]
+    return [(name["id"], str(part)) for part, name in names if name and not (name["runtime"] or "").endswith(_WATCHES)]
 
 
 def _ask(command: list[str]) -> str:

@@ -15,6 +15,7 @@ from knobscope.text.formats import (
     loosen_units,
 )
 from knobscope.text.text_table import align
+from knobscope.watch.text import format_levels
 
 __all__ = ["format_diagnosis", "format_live"]
 
@@ -32,6 +33,7 @@ def format_diagnosis(diagnosis: Diagnosis) -> str:
         diagnosis.describe_server(),
         "\n".join(diagnosis.sentences),
         _format_requests(diagnosis),
+        format_levels(diagnosis.profile.get("levels", ())),
         _format_files(diagnosis.files, diagnosis.facts.seconds),
         _format_budget(diagnosis),
         _format_advice(diagnosis),

@@ -56,11 +56,11 @@ def _knobs(shown: ShownRun) -> str:
     names = [*knob_rows, *(name for name in shown.configuration if name not in knob_rows)]
     if not names:
         return ""
-    table = [["knob", "asked for", "in force", "default"]]
+    table = [["knob", "requested", "in force", "default"]]
     for name in names:
         value, default = shown.configuration.get(name), shown.default.get(name)
         requested = knob_rows[name]["requested"] if name in knob_rows else str(value)
-        effective = (knob_rows[name]["effective"] if name in knob_rows else None) or "not told"
+        effective = (knob_rows[name]["effective"] if name in knob_rows else None) or "not read"
         table.append([f"{'*' if value != default else ' '} {name}", requested, effective, str(default)])
     return f"{align(table)}\n(* differs from the default configuration)"
 

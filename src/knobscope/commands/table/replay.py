@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import list_terms
 from knobscope.statistics.holding_out import r_squared
+from knobscope.statistics.looks import LEAST_TO_STOP
 from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import (
     STOP_RULES,
@@ -41,18 +42,21 @@ __all__ = ["Plan", "add_parser", "replay", "run_trial"]
 
 
 _QUIET_S = 10
+#: The paper takes steps of this share of the grid. Where R2 decides, the default is a tenth of what was taken so far,
+#: at least so many settings: more looks cost hardly any chance of a stop (`knobscope.statistics.looks`).
+_SHARE, _TENTH, _LEAST_STEP = 0.05, 10, 5
 #: So many trials are behind the lines of the page: each fits all models at all sizes.
 _MOST_PICTURED = 5
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to replay: model, sampling method, shares of the grid, and the stop rule."""
+    """How to replay: model, sampling method, shares of the grid (None: those of `sizes`), and the stop rule."""
 
     model: str = "auto"
     sampling: str = "active"
-    start: float = 0.05
-    step: float = 0.05
+    start: float | None = None
+    step: float | None = None
     threshold: float = 0.9
     splits: int = 10
     seed: int = 1
@@ -62,14 +66,29 @@ class Plan:
     def check(self) -> None:
         """UserError: a share or number that makes no sense."""
         for name in ("start", "step"):
-            if not 0 < getattr(self, name) <= 1:
-                raise UserError(f"--{name} is {getattr(self, name):g}; expected a share of the grid above 0, at most 1")
+            share = getattr(self, name)
+            if share is not None and not 0 < share <= 1:
+                raise UserError(f"--{name} is {share:g}; expected a share of the grid above 0, at most 1")
         if not 0 < self.threshold < 1:
             raise UserError(f"--threshold is {self.threshold:g}; expected an R2 between 0 and 1")
         if self.splits < 2:
             raise UserError(f"--splits is {self.splits}; expected at least 2")
         if self.stable_rounds < 2:
             raise UserError(f"--stable-rounds is {self.stable_rounds}; expected at least 2")
+
+    def sizes(self, settings: int) -> Iterator[int]:
+        """Yield how many of the settings of a table have been taken at each look, up to all of them."""
+        if self.stop == "r2" and self.start is None and self.step is None:
+            size = LEAST_TO_STOP
+            while size < settings:
+                yield size
+                size += max(_LEAST_STEP, size // _TENTH)
+        else:
+            share = self.start or _SHARE
+            while (size := max(1, round(share * settings))) < settings:
+                yield size
+                share += self.step or _SHARE
+        yield settings
 
 
 def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> dict[str, Any]:
@@ -82,32 +101,33 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
     levels = tuple(len(names) for names in grid.levels)
     sampled: Ints = np.zeros(0, np.int64)
     drawn = sampled  # those of them that stand for all settings
-    share = plan.start
     history: list[Conclusions | None] = []
+    looks: list[int] = []
     progress = _Progress()
-    while True:
-        count = min(len(grid), max(1, round(share * len(grid)))) - len(sampled)
+    for size in plan.sizes(len(grid)):
+        count = size - len(sampled)
         draw = Draw(grid.codes, levels, sampled, means[sampled], count, rng)
         new = SAMPLERS[plan.sampling](draw)
-        sampled, drawn = np.append(sampled, new), np.append(drawn, new[: count_random(plan.sampling, count)])
+        drawn = np.append(drawn, new[: count_random(plan.sampling, count, len(sampled))])
+        sampled = np.append(sampled, new)
         rows = np.isin(group, sampled)
         runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
-        is_last = len(sampled) == len(grid)
-        look, seed = len(history) + 1, plan.seed + trial
+        seed = plan.seed + trial
         # Where only R2 decides, what a step that does not stop has found is of no use later.
-        quick = plan.stop == "r2" and not is_last
-        decide_now = partial(decide_stop, runs, plan.model, grid, plan.threshold, plan.splits, seed, look)
+        quick = plan.stop == "r2" and size < len(grid)
+        decide_now = partial(decide_stop, runs, plan.model, grid, plan.threshold, plan.splits, seed, looks)
         stop = decide_now(only_whether=quick, only_deciding=plan.stop != "r2")
         progress.say(f"trial {trial + 1}: {len(sampled)} of {len(grid)} settings")
         history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
-        if stopped or is_last:
-            reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
-            stop = stop if plan.stop == "r2" else decide_now()
-            sizes = {"rate": round(min(share, 1.0), 6), "runs": int(rows.sum()), "settings": len(sampled)}
-            return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, sampled)}
-        share += plan.step
+        if stopped:
+            break
+        looks.append(int(runs.is_random.sum()))
+    reason = explain_stability(plan.stop, stop.reason, stable, plan.stable_rounds)
+    stop = stop if plan.stop == "r2" else decide_now()
+    sizes = {"rate": round(size / len(grid), 6), "runs": int(rows.sum()), "settings": len(sampled)}
+    return {"stopped": stopped, **sizes, **_report(stop, stopped, reason, runs, grid, means, sampled)}
 
 
 class _Progress:
@@ -218,8 +238,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     plan = Plan()
     parser.add_argument("--model", choices=list(MODELS), default=plan.model, help="default: %(default)s")
     parser.add_argument("--sampling", choices=list(SAMPLERS), default=plan.sampling, help="default: %(default)s")
-    parser.add_argument("--start", type=float, default=plan.start, help="share of the grid to begin with (%(default)s)")
-    parser.add_argument("--step", type=float, default=plan.step, help="share of the grid to add (%(default)s)")
+    parser.add_argument("--start", type=float, help=f"share of the grid to begin with ({LEAST_TO_STOP} settings)")
+    parser.add_argument(
+        "--step",
+        type=float,
+        help=f"share of the grid to add (a tenth of what was taken, at least {_LEAST_STEP} settings; where conclusions "
+        f"decide, or only one of both is given, {_SHARE})",
+    )
     parser.add_argument("--threshold", type=float, default=plan.threshold, help="R2 on all splits (%(default)s)")
     parser.add_argument("--splits", type=int, default=plan.splits, help="random 80/20 splits (%(default)s)")
     parser.add_argument(
@@ -265,7 +290,7 @@ def _write_page(args: argparse.Namespace, table: Table, plan: Plan, result: Mapp
         table.settings,
         table.response,
         (plan.sampling, plan.model),
-        (plan.start, plan.step),
+        (plan.start or _SHARE, plan.step or _SHARE),
         plan.threshold,
         plan.seed,
         trials,

@@ -73,8 +73,11 @@ def _read_rows(lines: Sequence[str]) -> Iterator[Row]:
 def _read_row(row: Mapping[str | None, Any]) -> Row:
     if unknown := [name for name in row if name not in _COLUMNS]:
         raise ValueError(f"unknown column {unknown[0]!r}")
-    histogram = {float(end): _count(number) for end, number in (row.get("histogram") or {}).items()}
-    require_rising(histogram, "a histogram")
+    # The keys of a JSON object have no order, and those of Go are sorted as text.
+    bins = sorted((float(end), _count(number)) for end, number in (row.get("histogram") or {}).items())
+    histogram = dict(bins)
+    if len(histogram) < len(bins):
+        raise ValueError("a histogram states the same latency twice")
     latencies = {name: float(row[name]) for name in _LATENCIES if row.get(name) not in (None, "")}
     return {
         "second": _TOTAL if row["second"] == _TOTAL else float(row["second"]),

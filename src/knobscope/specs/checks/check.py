@@ -329,6 +329,7 @@ def check_load(
     else:
         return
     yield from _check_fields(document, study, dbms, workload)
+    yield from _check_rewrite(document, study, dbms, workload)
     for name in chosen:
         if (writing := dbms.writing_of(name)) is not None and is_unwritable(dbms, name, workload):
             found = f"a knob that is written by `{writing.kind}`, which {workload.generator} cannot pass on"
@@ -340,17 +341,25 @@ def _check_fields(document: Document, study: Study, dbms: Dbms, workload: Worklo
     columns = set(re.findall(r"\bfield\d+\b", " ".join(dbms.loading.tables), re.IGNORECASE))
     if workload.generator != YCSB or not columns:
         return
-    varied: dict[Location, Value] = {
-        ("factors", "workload", "fieldcount", i): n for i, n in enumerate(study.factors.workload.get("fieldcount", []))
-    }
-    counts: dict[Location, Value] = {
-        ("workloads", workload.name): workload.parameters.get("fieldcount", YCSB_DEFAULTS["fieldcount"]),
-        **varied,
-    }
-    for location, count in counts.items():
+    for location, count in _values_of("fieldcount", study, workload).items():
         if isinstance(count, int) and count > len(columns):
             expected = f"at most {len(columns)}, for which the table of {dbms.name} has columns"
             yield document.problem(location, f"{count} fields", expected)
+
+
+def _check_rewrite(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
+    """Yield rewrites of the table of a DBMS whose spec does not say how."""
+    for location, value in _values_of("rewrite", study, workload).items():
+        if value is True and not dbms.rewrite:
+            expected = f"`rewrite` in {dbms.name}.yaml, the statements that store its table anew"
+            yield document.problem(location, f"a rewrite of the table of {dbms.name}", expected)
+
+
+def _values_of(parameter: str, study: Study, workload: Workload) -> dict[Location, Value]:
+    """Return the values of a parameter of YCSB that a workload has and a study varies, by their places in the study."""
+    location: Location = ("factors", "workload", parameter)
+    varied = {(*location, index): value for index, value in enumerate(study.factors.workload.get(parameter, []))}
+    return {("workloads", workload.name): workload.parameters.get(parameter, YCSB_DEFAULTS[parameter]), **varied}
 
 
 def is_unwritable(dbms: Dbms, knob: str, workload: Workload) -> bool:

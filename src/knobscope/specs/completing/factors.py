@@ -30,7 +30,17 @@ _KEYS = ("threads", "records", "cold")
 #: The share of reads among reads and updates: YCSB has a proportion for each, which have to add up to 1.
 _READ_SHARE, _READS, _UPDATES = "read_share", "readproportion", "updateproportion"
 #: Parameters of the built-in generators, by how they begin, that shape the data; the others shape what is done with it.
-_DATA_PARAMETERS = ("field", "minfield", "insert", "zeropadding", "dataintegrity", "table", "scale")
+_DATA_PARAMETERS = (
+    "field",
+    "minfield",
+    "insert",
+    "zeropadding",
+    "dataintegrity",
+    "table",
+    "scale",
+    "load_order",
+    "rewrite",
+)
 #: Parameters of the built-in generators with the values that hold where a workload states none.
 _DEFAULTS: Mapping[str, Mapping[str, Value]] = {YCSB: YCSB_DEFAULTS, TPCC: TPCC_DEFAULTS}
 #: Where the settings of the built-in generators are described.

@@ -69,7 +69,8 @@ def spread_layout(study: Study, dbms: Dbms) -> tuple[Study, Dbms]:
             for key, more in (("knobs", varied), ("baseline", fixed))
         }
         study = study.model_copy(update=changes)
-    return study, dbms.model_copy(update={"parts": parts, "knobs": {**dbms.knobs, **knobs}})
+    files = dbms.files.with_tables(*(pattern for part in parts.values() if part.load for pattern in part.files))
+    return study, dbms.model_copy(update={"parts": parts, "knobs": {**dbms.knobs, **knobs}, "files": files})
 
 
 def _fill(name: str, part: Part) -> Part:

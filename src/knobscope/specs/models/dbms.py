@@ -122,6 +122,11 @@ class Dbms(SpecModel):
         default=None, description="How YCSB reaches it; absent when only other generators do."
     )
     loading: Loading = Field(default=Loading(), description="How YCSB's data is loaded once.")
+    rewrite: list[str] = Field(
+        default_factory=list,
+        description="Statements that store YCSB's table anew in the order of its key, for parameter `rewrite` of a "
+        "workload; they come between loading and `loading.finish`.",
+    )
     generators: dict[Name, list[Template]] = Field(
         default_factory=dict,
         description="Other load generators that can drive it, by the names of their files: the arguments with which "

@@ -53,6 +53,21 @@ class Files(SpecModel):
         default=None, description="Which table lies in which file; absent where all tables share files."
     )
 
+    def with_tables(self, *patterns: str) -> "Files":
+        """Return these files and those of tables that a study lays out; each pattern has {name} where the table is."""
+        if not patterns:
+            return self
+        unique = dict.fromkeys(patterns)
+        tables = self.tables.patterns if self.tables else []
+        changes = {
+            "data": [*self.data, *(pattern.replace("{name}", "*") for pattern in unique)],
+            "tables": TableFiles(
+                patterns=[*tables, *(pattern.replace("{name}", "{table}") for pattern in unique)],
+                query=self.tables.query if self.tables else None,
+            ),
+        }
+        return self.model_copy(update=changes)
+
     def role_of(self, file: str, *, is_path: bool = True) -> Role:
         """Return what a file is for; `is_path` False: only the last part of its path is known."""
         groups: tuple[tuple[Role, list[str]], ...] = (("temp", self.temp), ("log", self.log), ("data", self.data))

@@ -14,6 +14,8 @@ __all__ = ["WITH_DATA", "Part", "PartName", "part_knob"]
 #: Value of a layout knob: the part lies where the data lies.
 WITH_DATA = "data"
 _KNOB_PREFIX = "device."
+#: Keys of a part that go with some of the ways only.
+_WAYS = {"files": ("writing", "load"), "setting": ("writing",), "pointer": ("load",), "session": ("load",)}
 
 #: A part of a spec; in a study `table.stock`, say, when the part is one of many that have names.
 PartName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -45,7 +47,8 @@ class Part(SpecModel):
     files: list[str] = Field(
         default_factory=list,
         description="With `writing`: the files of the part, as patterns from the data directory on. They are moved "
-        "before the server starts, and looked for when it runs.",
+        "before the server starts, and looked for when it runs. With `load`: files that only this part has, as "
+        "patterns with {name}, which is also the table in them.",
     )
     setting: str | None = Field(
         default=None,
@@ -81,12 +84,12 @@ class Part(SpecModel):
             return
         if self.link is not None and ".." in self.link.split("/"):
             yield Misfit(("link",), repr(self.link), "a directory below the data directory")
-        for key in ("files", "setting"):
-            if getattr(self, key) and self.writing is None:
-                yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `writing` only")
-        for key in ("pointer", "session"):
-            if getattr(self, key) and self.load is None:
-                yield Misfit((key,), f"this key together with `{kinds[0]}`", "it with `load` only")
+        if self.load is not None and any(text.count("{name}") != 1 for text in self.files):
+            yield Misfit(("files",), repr(self.files), "patterns with {name} in them, once")
+        for key, ways in _WAYS.items():
+            if getattr(self, key) and kinds[0] not in ways:
+                expected = f"it with {' or '.join(f'`{way}`' for way in ways)} only"
+                yield Misfit((key,), f"this key together with `{kinds[0]}`", expected)
         if self.pointer and self.session:
             yield Misfit(("session",), "both `pointer` and `session`", "one of them")
         if self.writing is not None:

@@ -37,6 +37,7 @@ __all__ = [
     "find_paths",
     "find_program",
     "fleet_directory",
+    "installed_with",
     "is_between",
 ]
 
@@ -113,6 +114,13 @@ def find_program(wanted: Program) -> Path | None:
     return next((Path(path) for path in matches), None)
 
 
+def installed_with(program: Path) -> list[Path]:
+    """Return what a run of a program may need of where it is: its directory, and libraries and files next to `bin`."""
+    neighbours = ("lib", "lib64", "libexec", "share") if program.parent.name in ("bin", "sbin") else ()
+    directories = (program.parent.parent / name for name in neighbours)
+    return [program.parent, *(directory for directory in directories if directory.is_dir())]
+
+
 def find_paths(paths: dict[str, Program]) -> SimpleNamespace:
     """Return what the placeholders {path.NAME} stand for; raises UserError for what is not there."""
     locations = {}
@@ -177,7 +185,7 @@ def ask_version(command: list[str], programs: dict[str, Program], paths: dict[st
 @cache
 def _run_version(command: tuple[str, ...], paths: tuple[Path, ...]) -> str:
     """Run the program as somebody who is not root, in namespaces of its own: what it is, a spec says."""
-    reach = [fleet_directory(), Path(command[0]), Path(command[0]).parent, *paths]
+    reach = [fleet_directory(), Path(command[0]), *installed_with(Path(command[0])), *paths]
     with open_network() as network, open_sandbox(reach) as sandbox:
         process = supervise(
             list(command),

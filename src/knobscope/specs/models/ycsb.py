@@ -1,4 +1,4 @@
-"""The properties of YCSB's CoreWorkload (0.17.0) and what each of them takes; it ignores what it does not know."""
+"""The properties of YCSB's CoreWorkload (0.17.0), two of ours, and what each takes; YCSB ignores unknown ones."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,9 @@ _WORDS = {
     "scanlengthdistribution": ("uniform", "zipfian"),
     "fieldlengthdistribution": ("constant", "uniform", "zipfian"),
     "insertorder": ("hashed", "ordered"),
+    "load_order": ("shuffled", "ordered", "threads"),
 }
-_FLAGS = ("dataintegrity", "readallfields", "readallfieldsbyname", "writeallfields")
+_FLAGS = ("dataintegrity", "readallfields", "readallfieldsbyname", "rewrite", "writeallfields")
 _COUNT = (int, 1, 2**31 - 1)
 _SHARE = (int | float, 0, 1)
 #: Numbers: their type, the smallest and the largest.
@@ -50,6 +51,8 @@ YCSB_DEFAULTS: Mapping[str, Value] = {
     "hotspotdatafraction": 0.2,
     "hotspotopnfraction": 0.8,
     "insertorder": "hashed",
+    "load_order": "shuffled",
+    "rewrite": False,
     "readallfields": True,
     "writeallfields": False,
 }

@@ -94,7 +94,7 @@ def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecP
     if kind == "extra_forbidden":
         return document.problem(location, "an unknown key", suggest(location[-1], _keys_at(model, location[:-1])))
     if kind == "missing":
-        return document.problem(location, "nothing", "this key, which is required")
+        return document.problem(location, "nothing", f"this key, which is required{_choices_at(model, location)}")
     if "[key]" in detail["loc"] or kind == "invalid_key":
         return document.problem(location, f"the key {value!r}", _expectation(kind, detail))
     return document.problem(location, show_value(value), _expectation(kind, detail))
@@ -154,11 +154,21 @@ def _has(data: Any, part: str | float) -> bool:
 
 def _keys_at(model: type[BaseModel], location: Location) -> list[str]:
     """Return the keys that the (sub)model at a location knows."""
+    return sorted(_node_at(model, location).get("properties", {}))
+
+
+def _choices_at(model: type[BaseModel], location: Location) -> str:
+    """Return the words that a key may be, to follow what is expected; nothing for any other key."""
+    choices = [str(choice) for choice in _node_at(model, location).get("enum", [])]
+    return f": {', '.join(choices[:-1])} or {choices[-1]}" if choices else ""
+
+
+def _node_at(model: type[BaseModel], location: Location) -> dict[str, Any]:
     schema = model.model_json_schema(by_alias=True)
     node: dict[str, Any] = schema
     for part in location:
         node = _enter(_resolve(node, schema), part)
-    return sorted(_resolve(node, schema).get("properties", {}))
+    return _resolve(node, schema)
 
 
 def _enter(node: dict[str, Any], part: str | float) -> dict[str, Any]:

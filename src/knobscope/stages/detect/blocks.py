@@ -22,7 +22,14 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.level_shifts import judge_levels
-from knobscope.statistics.regression import BlockFit, fit_blocks, t_probability
+from knobscope.statistics.regression import (
+    BlockDesign,
+    BlockFit,
+    Nuisance,
+    fit_blocks,
+    number_levels,
+    t_probability,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +44,8 @@ _LEAST_LEFT = 0.25
 _LEAST_SHARE_LEFT = 0.1
 #: Fewer residual degrees of freedom cannot tell drift from noise.
 _LEAST_DEGREES = 3
+#: Compared with the largest, a sum of squares smaller than this is rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -59,15 +68,15 @@ class Groups:
         comparable: Bools = usable & whole[self.code]
         return comparable
 
-    def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Floats:
+    def nuisance(self, rows: Bools, lines: Bools | None = None, bends: Bools | None = None) -> Nuisance:
         """Return nuisance columns of the rows: a level per group but the first, lines and bends of marked groups."""
         code, position = self.code[rows], self.position[rows]
-        lines = self.drifts if lines is None else lines
-        columns = [code == group for group in np.unique(code)[1:]]
-        columns += [np.where(code == group, position, 0.0) for group in np.flatnonzero(lines)]
-        if bends is not None:
-            columns += [np.where(code == group, 4 * position**2, 0.0) for group in np.flatnonzero(bends)]
-        return np.column_stack(columns).astype(float) if columns else np.zeros((len(code), 0))
+        parts: list[tuple[Ints, Floats | int, int]] = [number_levels(code)]
+        for marked, values in ((self.drifts if lines is None else lines, position), (bends, 4 * position**2)):
+            if marked is not None:
+                number = np.where(marked, np.cumsum(marked) - 1, -1)
+                parts.append((number[code], values, int(marked.sum())))
+        return Nuisance.join(parts)
 
 
 def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.DataFrame"]:
@@ -130,25 +139,26 @@ def _find_confounded(groups: Groups, runs: "pd.DataFrame") -> Bools:
     setting = runs["setting"].to_numpy(np.int64)
     rows = groups.comparable(np.isfinite(runs["log_throughput"].to_numpy(float)))
     count = len(groups.drifts)
-    columns = groups.nuisance(rows, np.ones(count, bool))
     if not rows.any():
         return np.zeros(count, bool)
-    means = np.zeros((int(setting.max()) + 1, columns.shape[1]))
-    np.add.at(means, setting[rows], columns)
-    means /= np.maximum(np.bincount(setting[rows], minlength=len(means)), 1)[:, None]
-    within = columns - means[setting[rows]]
-    gram, first = within.T @ within, columns.shape[1] - count
+    columns = groups.nuisance(rows, np.ones(count, bool))
+    gram = BlockDesign.of(setting[rows], columns, int(setting.max()) + 1).gram
     whole = np.bincount(groups.code[rows], groups.position[rows] ** 2, minlength=count)
-    unexplained = np.array([_unexplained(gram, first + group) for group in range(count)])
+    unexplained = _unexplained(gram)[columns.count - count :]
     confounded: Bools = (unexplained < _LEAST_LEFT) & (unexplained < _LEAST_SHARE_LEFT * whole) & (whole > 0)
     return confounded
 
 
-def _unexplained(gram: Floats, column: int) -> float:
-    """Sum of squares of a column that the others leave, from the cross products of all."""
-    other_columns = np.delete(np.arange(len(gram)), column)
-    inverse = np.linalg.pinv(gram[np.ix_(other_columns, other_columns)], hermitian=True)
-    return float(gram[column, column] - gram[column, other_columns] @ inverse @ gram[other_columns, column])
+def _unexplained(gram: Floats) -> Floats:
+    """Return the sum of squares of each column that the others leave, from the cross products of all.
+
+    It is the reciprocal of the inverse's diagonal, and 0 for a column that is a sum of others.
+    """
+    sizes, vectors = np.linalg.eigh(gram)
+    is_null = sizes <= _ROUNDING * sizes.max(initial=0)
+    depends = (vectors[:, is_null] ** 2).sum(axis=1) > _ROUNDING
+    inverse = (vectors[:, ~is_null] ** 2 / sizes[~is_null]).sum(axis=1)
+    return np.where(depends, 0.0, 1 / np.where(depends, 1.0, inverse))
 
 
 def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:

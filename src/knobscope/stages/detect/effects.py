@@ -27,7 +27,7 @@ from knobscope.stages.detect.metrics import METRICS
 from knobscope.stages.detect.units import Units, list_blocks, make_units
 from knobscope.stages.detect.value_order import steps_from
 from knobscope.statistics.arrays import Bools, Floats, Ints
-from knobscope.statistics.block_variation import MixedFit, fit_mixed
+from knobscope.statistics.block_variation import MixedDesign
 from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
 from knobscope.tables import TABLES
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["LEAST_DEGREES", "LEAST_REPLICATES", "add_effects", "add_frame", "effects_of_case", "fit_units"]
+__all__ = ["LEAST_DEGREES", "LEAST_REPLICATES", "add_effects", "add_frame", "design_units", "effects_of_case"]
 
 LEAST_DEGREES = 2
 LEAST_REPLICATES = 2
@@ -96,11 +96,12 @@ def effects_of_case(runs: "pd.DataFrame", min_effect: float) -> tuple["pd.DataFr
     units = make_units(runs, (codes + 1).astype(np.int64))
     groups, blocks = judge_blocks(units.frame, min_effect)
     about = {name: changes[name].to_numpy() for name in _CHANGE}
+    designs: dict[bytes, MixedDesign] = {}  # most metrics are known of the same runs
     rows = []
     for name, metric in METRICS.items():
         if metric.is_optional and not np.isfinite(units.responses[name]).any():
             continue
-        columns = _fit_metric(units.responses[name], units, groups, contrasts)
+        columns = _fit_metric(units.responses[name], units, groups, contrasts, designs)
         columns["reference"] = metric.on_own_scale(columns["reference"])
         rows.append({**about, "metric": np.full(len(changes), name, object), **columns})
     effects = {column: np.concatenate([row[column] for row in rows]) for column in rows[0]}
@@ -122,11 +123,15 @@ class Contrasts:
         return cls(value.astype(np.int64), reference.astype(np.int64), len(configurations) + 1)
 
 
-def _fit_metric(response: Floats, units: Units, groups: Groups, contrasts: Contrasts) -> dict[str, Any]:
+def _fit_metric(
+    response: Floats, units: Units, groups: Groups, contrasts: Contrasts, designs: dict[bytes, MixedDesign]
+) -> dict[str, Any]:
     """Return the statistical columns of `effects`, shape (contrasts,)."""
     rows = groups.comparable(np.isfinite(response))
     setting, compared = units.setting[rows], response[rows]
-    fit = fit_units(response, rows, units, groups, contrasts.settings)
+    if rows.tobytes() not in designs:
+        designs[rows.tobytes()] = design_units(rows, units, groups, contrasts.settings)
+    fit = designs[rows.tobytes()].fit(compared)
     incidence = list_blocks(setting, units.block[rows], contrasts.settings)
     blocks = (incidence[contrasts.value] & incidence[contrasts.reference]).sum(axis=1)
     measurements = np.bincount(setting, minlength=contrasts.settings)
@@ -153,10 +158,10 @@ def _fit_metric(response: Floats, units: Units, groups: Groups, contrasts: Contr
     }
 
 
-def fit_units(response: Floats, rows: Bools, units: Units, groups: Groups, settings: int) -> MixedFit:
-    """Fit the measurements of a case that can be compared (`rows`); without blocks each of them stands for itself."""
+def design_units(rows: Bools, units: Units, groups: Groups, settings: int) -> MixedDesign:
+    """Return the design of the measurements of a case that can be compared; without blocks each stands for itself."""
     group = groups.code[rows] if units.has_blocks else None
-    return fit_mixed(response[rows], units.setting[rows], groups.nuisance(rows), settings, group)
+    return MixedDesign.of(units.setting[rows], groups.nuisance(rows), settings, group)
 
 
 def _add_knob_columns(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFrame":

@@ -11,7 +11,7 @@ import numpy as np
 
 from knobscope.specs import StudySpecs
 from knobscope.stages.detect.blocks import judge_blocks
-from knobscope.stages.detect.effects import LEAST_DEGREES, LEAST_REPLICATES, add_frame, fit_units
+from knobscope.stages.detect.effects import LEAST_DEGREES, LEAST_REPLICATES, add_frame, design_units
 from knobscope.stages.detect.units import list_blocks, make_units
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.block_variation import MixedFit
@@ -61,7 +61,7 @@ def pair_effects_of_case(runs: "pd.DataFrame", pairs: "pd.DataFrame", min_effect
     pairs, parts, blocks = pairs[whole], parts[whole], blocks[whole]
     if pairs.empty:
         return pairs
-    fit = fit_units(response, rows, units, groups, settings)
+    fit = design_units(rows, units, groups, settings).fit(response[rows])
     alone, other_alone, together = (_against_default(fit, column) for column in (parts[:, 1], parts[:, 2], parts[:, 0]))
     whole_contrasts = np.column_stack([parts, np.zeros(len(parts), np.int64)])
     estimates, errors, degrees = fit.contrast(whole_contrasts, np.array([1.0, -1.0, -1.0, 1.0]))

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knobscope.stages.detect.effects import add_frame
-from knobscope.statistics.arrays import Floats
-from knobscope.statistics.regression import fit_blocks, t_interval
+from knobscope.statistics.regression import Nuisance, fit_blocks, t_interval
 from knobscope.tables import CutColumns
 
 if TYPE_CHECKING:
@@ -52,7 +51,8 @@ def _effects(runs: "pd.DataFrame") -> dict[str, dict[str, Any]]:
     if not configs or not runs["is_sentinel"].any():
         return {}
     code = np.array([0 if row.is_sentinel else 1 + configs.index(row.config_id) for row in runs.itertuples()], np.int64)
-    fit = fit_blocks(np.log(runs["throughput_ops"].to_numpy(float)), code, _levels(runs), len(configs) + 1)
+    levels = Nuisance.levels(runs["block_id"].factorize()[0].astype(np.int64))
+    fit = fit_blocks(np.log(runs["throughput_ops"].to_numpy(float)), code, levels, len(configs) + 1)
     errors = fit.errors if fit.degrees > 0 else np.full(len(configs), np.nan)
     low, high = t_interval(fit.estimates, errors, max(fit.degrees, 1))
     counts = np.bincount(code, minlength=len(configs) + 1)[1:]
@@ -60,9 +60,3 @@ def _effects(runs: "pd.DataFrame") -> dict[str, dict[str, Any]]:
         config: {"estimate": fit.estimates[i], "low": low[i], "high": high[i], "runs": int(counts[i])}
         for i, config in enumerate(configs)
     }
-
-
-def _levels(runs: "pd.DataFrame") -> Floats:
-    """Return a column per block but the first."""
-    blocks = runs["block_id"].factorize()[0]
-    return np.asarray((blocks[:, None] == np.arange(1, blocks.max(initial=0) + 1)).astype(float))

@@ -65,14 +65,14 @@ def imitate_findings(
         if (cause := blamed_cause(row, rules)) is not None:
             testable.append((row, cause))
         elif row["verdict"] == "mismatch":
-            row["confirmation"] = f"rule {row['rule']} blames no factor that fio could change alone"
+            row["confirmation"] = f"Not tested with fio: {row['rule']} blames no single factor that fio could change."
     if testable:
         find_fio()
     for device in dict.fromkeys(row["device"] for row, _ in testable):
         concerned = [(row, cause) for row, cause in testable if row["device"] == device]
         _imitate_on_device(concerned, connection, opened_devices.get(str(device)), seconds_per_finding)
     for row, confirmation in measured_again:
-        row["confirmation"] = f"{confirmation} As for the cause: {row['confirmation']}"
+        row["confirmation"] = f"{confirmation} {row['confirmation']}"
     return rows
 
 

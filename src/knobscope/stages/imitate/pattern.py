@@ -61,7 +61,8 @@ class Pattern:
         share = self.reads / (self.reads + self.writes)
         parts = [f"{loosen_units(format_share(share))} reads"]
         if self.writes:
-            flushed = f", {format_number(self.flushes / self.writes)} flushes per write" if self.flushes else ""
+            number = format_number(self.flushes / self.writes)
+            flushed = f", {number} {'flush' if number == '1' else 'flushes'} per write" if self.flushes else ""
             parts.append(f"writes of {loosen_units(format_size(self.mean_write_bytes))} on average{flushed}")
         depth = f"depth {format_number(self.depth)}"
         return ", ".join([*parts, depth])

@@ -278,10 +278,14 @@ def _check_knobs(
     record["effective_values"] = rows
     disagree = {knob: values for knob, values in connected.disagree.items() if knob in configuration}
     if differing or disagree:
-        by_knob = {row["knob"]: row for row in rows}
-        reasons = [f"{name}={by_knob[name]['requested']} reads back {by_knob[name]['effective']}" for name in differing]
+        reasons = [_describe_difference(row) for row in rows if row["knob"] in differing]
         reasons += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
         raise RunFailedError("invalid", "not in force: " + ", ".join(reasons))
+
+
+def _describe_difference(row: EffectiveValueRow) -> str:
+    requested = f"{row['knob']}={row['requested']}"
+    return f"{requested} is not read back" if row["effective"] is None else f"{requested} reads back {row['effective']}"
 
 
 def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:

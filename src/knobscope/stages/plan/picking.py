@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.looks import LEAST_TO_STOP
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Draw:
         return self.taken[has], self.response[has]
 
 
-#: Share of every step of active sampling that is drawn by a Latin hypercube.
+#: Share of every step of active sampling that is drawn by a Latin hypercube, after the first rows.
 LHS_SHARE = 0.5
 
 Sampler = Callable[[Draw], Ints]
@@ -146,12 +147,12 @@ def pick_distribution_aware(draw: Draw) -> Ints:
 
 
 def pick_active(draw: Draw) -> Ints:
-    """Take half of the rows by a Latin hypercube, then those that `pick_least_known` takes.
+    """Take half of the rows by a Latin hypercube, and the first ones all, then those that `pick_least_known` takes.
 
     The hypercube's rows come first: they are what the stop rule is checked with, because rows that were chosen do not
     stand for the others.
     """
-    drawn = pick_lhs(replace(draw, count=count_random("active", draw.count)))
+    drawn = pick_lhs(replace(draw, count=count_random("active", draw.count, len(draw.taken))))
     rows, response = np.append(draw.taken, drawn), np.append(draw.response, np.full(len(drawn), np.nan))
     remaining_draw = replace(draw, taken=rows, response=response, count=draw.count - len(drawn))
     return np.append(drawn, pick_least_known(remaining_draw))
@@ -186,12 +187,16 @@ def pick_least_known(draw: Draw) -> Ints:
     return np.array(chosen, dtype=np.int64)
 
 
-def count_random(method: str, count: int) -> int:
-    """Return how many of `count` picked rows, the first ones, stand for all possible ones; the rest was chosen.
+def count_random(method: str, count: int, taken: int) -> int:
+    """Return how many of `count` picked rows, the first ones, stand for all possible ones; the others were chosen.
 
-    Methods that never look at a response spread over all settings, and the paper's are left as they are.
+    `taken` rows were picked before. Active sampling chooses none before there are as many as a stop needs. Methods that
+    never look at a response spread over all settings, and the paper's are left as they are.
     """
-    return math.ceil(LHS_SHARE * count) if method == "active" else count
+    if method != "active":
+        return count
+    first = min(count, max(0, LEAST_TO_STOP - taken))
+    return first + math.ceil(LHS_SHARE * (count - first))
 
 
 def _explained(group: Ints, response: Floats) -> float:

@@ -79,10 +79,11 @@ def plan_screening(
     if method == "narrowing":
         space, method = narrow(space, find_costly(space, earlier or {})), "lhs"
     configurations: list[Configuration] = []
+    drawn = count_random(method, sampling.runs_per_round, len(known_keys))
     for index in [round_] if is_responsive else range(round_ + 1):
         rng = np.random.RandomState(seed_of(study.seed, case.dbms, "screen", index))
         configurations = draw_configurations(space, method, sampling.runs_per_round, rng, known_keys, earlier)
-    chosen = configurations[count_random(method, sampling.runs_per_round) :]
+    chosen = configurations[drawn:]
     chosen_ids = {config_id_of(case.dbms, configuration) for configuration in chosen}
     rows: list[PlanRow] = []
     for index, part in enumerate(split_into_blocks(configurations, screening_blocks(specs))):

@@ -150,7 +150,7 @@ def draw_configurations(
     only when the space is used up.
     """
     if method == "active":
-        spread = draw_configurations(space, "lhs", count_random(method, count), rng, known_keys)
+        spread = draw_configurations(space, "lhs", count_random(method, count, len(known_keys)), rng, known_keys)
         return spread + _pick_from_pool(space, pick_least_known, count - len(spread), rng, known_keys, responses or {})
     if method not in ("lhs", "random"):
         return _pick_from_pool(space, SAMPLERS[method], count, rng, known_keys, responses or {})

@@ -23,6 +23,7 @@ from knobscope.generators import (
     has_own_tables,
     load_data,
     load_records,
+    loading_threads,
     make_files,
     read_back,
 )
@@ -212,16 +213,17 @@ def _fill_and_verify(
         load_data(call)
     else:
         settings = instance.session_statements(load_values, "init")
-        session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], threads=1)
+        session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], loading_threads(workload))
         handed_over = instance.knob_properties(load_values, "init")
         _load_client(session.with_connection(handed_over), workload, instance)
     effective = ask_instance(instance)
     moving = part_statements(dbms, instance.homes)
     if dbms.connection is not None and (call is None or dbms.readback.by_client or moving):
-        finish = [] if call is not None else finish_statements(workload, dbms.loading.finish)
+        rewrite = dbms.rewrite if workload.parameters.get("rewrite") else []
+        finish = [] if call is not None else finish_statements(workload, [*rewrite, *dbms.loading.finish])
         check = load_session(instance, workload, [*moving, *finish], list(load_values), threads=1)
         check = check.with_connection(instance.knob_properties(load_values, "start"))
-        effective |= read_back(check, instance.start).effective
+        effective |= read_back(check, instance.start, timeout=3600).effective  # moves and rewrites take their time
         keep_tables(instance, check, instance.data.parent)
     _, differing = compare_effective(dbms, load_values, effective)
     if differing:

@@ -23,7 +23,7 @@ from knobscope.stages.plan import sentinel_positions
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.block_variation import MixedFit, fit_mixed, name_cells
 from knobscope.statistics.power import Aim
-from knobscope.statistics.regression import BlockFit, Cells, fit_blocks
+from knobscope.statistics.regression import BlockFit, Cells, Nuisance, fit_blocks
 from knobscope.statistics.stalls import find_stalls
 from knobscope.statistics.variances import moderate_variances
 
@@ -84,7 +84,7 @@ def measure_precision(runs: SweepRuns) -> Precision:
     rows = runs.comparable()
     setting, session = runs.setting[rows], runs.session[rows]
     reference = np.zeros(runs.settings - 1, np.int64) if runs.reference is None else runs.reference
-    fit = fit_mixed(runs.response[rows], setting, _levels(session), runs.settings, session)
+    fit = fit_mixed(runs.response[rows], setting, Nuisance.levels(session), runs.settings, session)
     errors, degrees = _find_errors(fit, reference)
     judged = (runs.count_blocks(rows) >= _LEAST_BLOCKS) & (fit.likeliest.degrees >= _LEAST_DEGREES)
     return Precision(np.where(judged, errors, np.nan), degrees, fit, (setting, session), reference)
@@ -132,7 +132,7 @@ def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
     ]
     sessions = [session, *(np.full(len(part), first + index) for index, part in enumerate(settings[1:]))]
     design, of_session = np.concatenate(settings).astype(np.int64), np.concatenate(sessions).astype(np.int64)
-    levels, code = _levels(of_session), name_cells(design, of_session)
+    levels, code = Nuisance.levels(of_session), name_cells(design, of_session)
 
     def project(fit: BlockFit, share: float) -> BlockFit:
         variances, _ = moderate_variances(fit.own_squares, fit.own_degrees)
@@ -141,9 +141,3 @@ def _project(precision: Precision, blocks: list[Ints]) -> tuple[Floats, Floats]:
 
     fits = tuple(project(fit, share) for fit, share in zip(now.fits, now.shares.tolist(), strict=True))
     return _find_errors(replace(now, fits=fits), reference)
-
-
-def _levels(session: Ints) -> Floats:
-    """Return a column per session but the first, 1 for its runs."""
-    columns = [session == code for code in np.unique(session)[1:]]
-    return np.column_stack(columns).astype(float) if columns else np.zeros((len(session), 0))

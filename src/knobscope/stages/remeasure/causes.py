@@ -310,12 +310,15 @@ class Answer:
         everything = self.shares.get(EVERYTHING)
         if self.conclusion == "cause":
             name, _ = self.causes[0]
-            return f"Most of it disappears with {PROPERTY_WORDS[name]}, so this property is the cause."
+            most = (
+                "That is most of it" if len(self.shares) == 1 else f"Most of it disappears with {PROPERTY_WORDS[name]}"
+            )
+            return f"{most}: this property is the cause."
         if self.conclusion == "not_the_device":
             gone = share_words(everything) if everything else ""
             return f"None of the device's properties is the cause: without all of them, {gone} of it is gone."
         if self.conclusion == "not_as_blamed":
-            return "Most of it remains, so something else is the cause."
+            return "Most of it remains: something else is the cause."
         if self.conclusion == "several":
             only = "No single property explains it, but all of them together do."
             return "Most of it is due to the device." if self.question.blamed else only

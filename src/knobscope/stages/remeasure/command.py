@@ -21,7 +21,7 @@ from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
-from knobscope.stages.remeasure.publishing import list_new_effects, restate_finding
+from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, restate_finding
 from knobscope.stages.remeasure.questions import (
     Question,
     ask_fastest,
@@ -90,6 +90,10 @@ def _run(args: argparse.Namespace) -> int:
             finding = {**finding, **restate_finding(answer, rule, finding, sentences)}
             outcome = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
             judged[index] = select_columns(FindingRow, _JUDGED, {**finding, **outcome})
+        for index in find_same_effect(answer, findings):
+            restated = restate_finding(answer, specs.rules.get(findings[index]["rule"]), findings[index], sentences)
+            if restated:
+                judged[index] = select_columns(FindingRow, _JUDGED, restated)
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]

@@ -8,6 +8,7 @@ column `swept` of table `effects`.
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import astuple
 
 from knobscope.specs import Rule
 from knobscope.stages.remeasure.causes import Answer
@@ -17,7 +18,7 @@ from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.tables.detection import EffectRow, FindingRow
 from knobscope.text.sentences import Sentences
 
-__all__ = ["list_new_effects", "restate_finding"]
+__all__ = ["find_same_effect", "list_new_effects", "restate_finding"]
 
 
 def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
@@ -44,6 +45,22 @@ def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
             }
         )
     return rows
+
+
+def find_same_effect(answer: Answer, findings: Sequence[FindingRow]) -> list[int]:
+    """Return positions of findings that state the same effect of the sweep and found no mismatch in it."""
+    question, swept = answer.question, answer.question.swept_effect
+    if swept is None or question.knob is None or question.other_device is not None:
+        return []
+    asked = (*astuple(question.case), question.knob, str(question.value))
+    return [
+        index
+        for index, row in enumerate(findings)
+        if row["verdict"] == "none"
+        and row.get("effect") is not None
+        and (row["dbms"], row["device"], row["workload"], row["knob"], row["value"]) == asked
+        and math.isclose(math.log1p(row["effect"] or 0.0), swept.mean, rel_tol=1e-6)
+    ]
 
 
 def restate_finding(answer: Answer, rule: Rule | None, finding: FindingRow, sentences: Sentences) -> FindingRow:

@@ -10,6 +10,7 @@ import numpy as np
 from knobscope.durable_files import finite
 from knobscope.errors import UserError
 from knobscope.processes.parallel import one_thread
+from knobscope.statistics.arrays import Bools, Ints
 from knobscope.statistics.curves import important_points
 from knobscope.statistics.design import FullGrid, PossibleRuns, Settings
 from knobscope.statistics.explained import ExplainedTerm, list_terms
@@ -24,7 +25,7 @@ from knobscope.statistics.tunability import Tunability, measure_tunability
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "mark_selected", "select_first", "select_knobs"]
+__all__ = ["Selection", "count_looks", "mark_selected", "select_first", "select_knobs"]
 
 
 #: Configurations that the model predicts worst: so many are told.
@@ -91,9 +92,9 @@ class _Fitter:
             values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
         averaged = Runs.of(settings, values, is_random)
-        look = runs["round"].nunique() if "round" in runs.columns else 1
+        looks = count_looks(settings, is_random, runs["round"].to_numpy()) if "round" in runs.columns else ()
         stop = decide_stop(
-            *(averaged, self.model, possible, self.threshold, self.splits, self.seed, look, self.expected),
+            *(averaged, self.model, possible, self.threshold, self.splits, self.seed, looks, self.expected),
             only_deciding=only_deciding,
         )
         explained = stop.model.explain(averaged.settings, averaged.response) if stop.model else []
@@ -221,6 +222,12 @@ def select_first(entries: Sequence[Mapping[str, Any]], top: int) -> list[dict[st
 
 def _conclude(fit: _Fit) -> Conclusions | None:
     return None if fit.stop.model is None else conclude(fit.explained, fit.points)
+
+
+def count_looks(settings: Settings, is_random: Bools | None, rounds: Ints) -> list[int]:
+    """Return how many random configurations there were after each earlier round."""
+    group, drawn = settings.groups(), np.ones(len(rounds), bool) if is_random is None else is_random
+    return [len(np.unique(group[(rounds <= last) & drawn])) for last in np.unique(rounds)[:-1]]
 
 
 def _encode(

@@ -81,7 +81,9 @@ def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, columns
         if _turns(data, by_column)
     ]
     summary = (
-        f"helps on one and harms on another: {join_words(turned)}" if turned else "no value helps here and harms there"
+        f"faster on one {changed} and slower on another: {join_words(turned)}"
+        if turned
+        else f"no value is faster on one {changed} and slower on another"
     )
     return Figure(
         name=slug("effects by", changed, dbms, fixed),
@@ -157,7 +159,8 @@ def _rank_figure(dbms: str, fixed: str, changed: str, columns: list[str], rows: 
         f"{name}: {', '.join(row['knob'] for row in _in_order(rows, changed, name)[:5])}" for name in columns
     )
     drifting = [line.knob for line in lines if line.drifts]
-    summary = f"{join_words(drifting)} drift{'s' if len(drifting) == 1 else ''}" if drifting else "no rank drifts"
+    summary = f"the rank of {join_words(drifting)} differs" if drifting else "no rank differs"
+    summary = f"{summary} from one {changed} to another"
     return Figure(
         name=slug("ranks by", changed, dbms, fixed),
         title=f"{dbms} · {fixed}: ranks {changed} by {changed}",

@@ -88,8 +88,7 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
             statement = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
             yield f"Among knobs that do not put committed data at additional risk, {statement}."
         elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
-            yield "Apart from knobs that put committed data at additional risk, no knob changes throughput beyond "
-            "noise."
+            yield "Apart from knobs that put committed data at additional risk, none changes throughput beyond noise."
         yield from _unflushed(data, first)
 
 

@@ -57,8 +57,12 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
     first = rows[0]
     default = OrderPoint("default configuration", first["default_share"], first["default_cpu_us"], "ink")
     points = [default, *(_point(data, row) for row in rows)]
-    gap = data.value("SELECT random_sequential_ratio FROM device_profile WHERE device = ?", case.device)
-    gain = f" On this device random reads are {format_number(gap)}x as fast as sequential ones." if gap else ""
+    gap = data.value(
+        "SELECT value FROM device_property WHERE device = ? AND property = ?",
+        case.device,
+        f"random_to_sequential_{op}s_depth_1",
+    )
+    gain = f" On this device random {op}s are {format_number(gap)}x as fast as sequential ones." if gap else ""
     summary = "; ".join(
         f"{point.name}: {format_share(point.share)} in order, {format_micros(point.cpu_us)}" for point in points[:6]
     )

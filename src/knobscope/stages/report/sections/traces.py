@@ -1,11 +1,12 @@
-"""Single requests of a run that left a trace: offsets over time by file and thread, depth of queues, locality."""
+"""Single requests of runs that left a trace: offsets over time by file and thread, depth of queues, locality."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from knobscope.figures import OP_LOOKS, Figure, Point, PointGroup, draw_locality, draw_queues, draw_scatter, slug
 from knobscope.specs import Case
+from knobscope.stages.report.sections.effects import name_setting
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.tables import open_files
 from knobscope.text.formats import format_count, format_number, format_size, plural
@@ -18,6 +19,8 @@ _MOST_FILES = 4
 _COLUMNS, _ROWS, _MOST_POINTS = 160, 70, 3000
 #: Hardware queues of one picture, and its intervals.
 _MOST_QUEUES, _INTERVALS = 16, 80
+#: Ways to load the data in one picture.
+_MOST_PANELS = 6
 _THREAD_LOOKS = ("line-a", "line-b", "line-c")  # the busiest ones; all others are grey
 
 
@@ -25,8 +28,8 @@ def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
     """Return the pictures of one traced run, the default configuration's if there is one.
 
     A picture per file of the busiest, by operation; a second one by thread where several threads asked for the file;
-    the depth of the hardware queues; and the locality of reads. System calls leave no trace, only counts: their side is
-    in `access_contrasts`.
+    the depth of the hardware queues; and the locality of reads. Before these, where the study loads its data in several
+    ways, one picture of all of them. System calls leave no trace, only counts: their side is in `access_contrasts`.
     """
     runs = data.rows(
         "SELECT run_id, is_sentinel FROM runs WHERE dbms = ? AND device = ? AND workload = ? "
@@ -39,18 +42,54 @@ def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
         return []
     run, events = traced[0], recorded[traced[0]["run_id"]]
     with open_files([events]) as connection:
-        return _figures(StudyData(connection, data.specs), case, run, events)
+        figures = _figures(StudyData(connection, data.specs), case, run, events)
+    return [*_loading_figures(data, case, recorded), *figures]
+
+
+def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) -> Iterator[Figure]:
+    """Yield a picture of the file with most bytes in a run of each way to load the data, if there are several."""
+    runs = data.rows(
+        """
+        SELECT dbms, knob, value, baseline, beside, first(run_id ORDER BY started_at) AS run_id
+        FROM sweep_runs WHERE status = 'ok' AND list_contains(?, run_id) AND (is_sentinel OR knob IS NOT NULL)
+            AND dbms = ? AND device = ? AND workload = ? GROUP BY ALL ORDER BY knob NULLS FIRST, value
+        """,
+        list(recorded), case.dbms, case.device, case.workload,
+    )  # fmt: skip
+    dbms = data.specs.dbms.get(case.dbms)
+    load_knobs = {None, *(name for name, knob in dbms.knobs.items() if knob.apply == "load")} if dbms else {None}
+    loads = [run for run in runs if run["knob"] in load_knobs][:_MOST_PANELS]
+    if len(loads) < 2 or loads[0]["knob"] is not None:
+        return
+    usual = {run["knob"]: name_setting(data, {**run, "value": run["baseline"], "beside": None}) for run in loads[1:]}
+    names = [f"default: {', '.join(usual.values())}", *(name_setting(data, run) for run in loads[1:])]
+    panels = [_read_busiest(data, recorded[run["run_id"]]) for run in loads]
+    points = [{"setting": name, **cell} for name, cells in zip(names, panels, strict=True) for cell in cells]
+    groups = [(name, _point_groups(cells, "op")) for name, cells in zip(names, panels, strict=True)]
+    seconds, highest = (max((point[key] for point in points), default=1.0) for key in ("seconds", "highest"))
+    yield Figure(
+        name=slug("loads", *str(case).split("/")),
+        title="Offsets over time by how the data was loaded",
+        description=f"Requests over the seconds of a run, by offset in the file with most bytes, a panel for each way "
+        f"to load the data: {'; '.join(names)}.",
+        draw=lambda width: draw_scatter(width, groups, seconds, highest),
+        data=points,
+        caption="offset in the file with most bytes read and written, one run each, on the same axes",
+        wide=True,
+    )
+
+
+def _read_busiest(data: StudyData, events: Path) -> list[Row]:
+    """Return where the requests of a run were in the file of which they read and wrote most."""
+    with open_files([events]) as connection:
+        trace = StudyData(connection, data.specs)
+        files = _busiest_files(trace, events)
+        return list(_read_cells(trace, events, max(files, key=lambda file: file["bytes"]), "op")) if files else []
 
 
 def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure]:
     """Return the pictures of a run; `data` reads its trace and nothing else."""
-    files = data.rows(
-        """
-        SELECT coalesce(file, '') AS file, count(*) AS requests, count("offset") > 0 AS has_offset
-        FROM read_parquet(?) WHERE op IN ('read', 'write') GROUP BY ALL ORDER BY requests DESC, file LIMIT ?
-        """,
-        str(events), _MOST_FILES,
-    )  # fmt: skip
+    files = _busiest_files(data, events)
     # Traces of other recorders know neither threads nor queues.
     columns = {row["column_name"] for row in data.rows("DESCRIBE FROM read_parquet(?)", str(events))}
     figures = [_scatter(data, case, run, events, file, "op") for file in files]
@@ -60,6 +99,16 @@ def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure
     if "queue" in columns:
         figures += list(_queue_figures(data, case, run, events))
     return figures + _locality_figures(data, case, run, events)
+
+
+def _busiest_files(data: StudyData, events: Path) -> Rows:
+    return data.rows(
+        """
+        SELECT coalesce(file, '') AS file, count(*) AS requests, sum(bytes) AS bytes, count("offset") > 0 AS has_offset
+        FROM read_parquet(?) WHERE op IN ('read', 'write') GROUP BY ALL ORDER BY requests DESC, file LIMIT ?
+        """,
+        str(events), _MOST_FILES,
+    )  # fmt: skip
 
 
 def _describe_run(run: Row) -> str:
@@ -79,13 +128,13 @@ def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row, gro
         title=name + suffix,
         description=f"{plural(file['requests'], 'request')} of {name} over the seconds of a run, by {label}{suffix}: "
         f"{', '.join(point_group.name for point_group in groups)}.",
-        draw=lambda width: draw_scatter(width, groups, seconds, highest, label),
+        draw=lambda width: draw_scatter(width, [(label, groups)], seconds, highest),
         data=cells,
         caption=f"{format_count(file['requests'])} requests of {_describe_run(run)}",
     )
 
 
-def _point_groups(cells: Rows, group: str) -> list[PointGroup]:
+def _point_groups(cells: Sequence[Row], group: str) -> list[PointGroup]:
     """Return the points by operation, or by thread, the busiest three threads apart."""
     points: dict[str, list[Point]] = {}
     requests: dict[str, int] = {}

@@ -85,8 +85,10 @@ def _tell_swept(row: Row) -> str:
 def _rest(clear: Sequence[Row], knobs: int) -> str:
     remaining_count = knobs - min(len(clear), _MOST)
     if not clear:
-        return f"According to the model, none of {knobs} knobs gains clearly when set alone and without a risk to "
-        "committed data."
+        return (
+            f"According to the model, none of {knobs} knobs gains clearly when set alone and without a risk to "
+            "committed data."
+        )
     if len(clear) > _MOST:
         return f"{len(clear) - _MOST} more also gain clearly; see table tunability."
     return f"The model sees no clear gain from {plural(remaining_count, 'other knob')}." if remaining_count else ""
