@@ -55,7 +55,7 @@ test: ## set everything up, check style and types, run the tests: what CI does
 	@$(MAKE) --no-print-directory -j --output-sync parts test-packages lint
 	@$(MAKE) --no-print-directory setup
 	$(MAKE) -C devmodel test
-	$(PYTEST) -n 3
+	$(PYTEST) -n 4
 
 test-packages: | .venv/.packages
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
