@@ -19,10 +19,18 @@ def make_ext4(image: Path) -> Path:
 
 @contextlib.contextmanager
 def mounted(image: Path) -> Iterator[Path]:
-    """Mount the image next to it, and yield where."""
+    """Mount the image next to it, from a loop device of its own, and yield where.
+
+    A server that other tests start at this moment may hold what was unmounted, in a mount namespace of its own.
+    """
     mount = image.with_suffix(".mount")
     mount.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-o", "loop", image, mount], check=True)
+    attached = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True)
+    loop = attached.stdout.strip()
+    try:
+        subprocess.run(["mount", loop, mount], check=True)
+    finally:
+        subprocess.run(["losetup", "--detach", loop], check=True)  # when it is no longer in use
     try:
         yield mount
     finally:
