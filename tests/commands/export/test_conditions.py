@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import ConfigSpace
 import pytest
 
 from knobscope.commands.export.conditions import activate
@@ -53,8 +52,10 @@ def make_space(sqlite: Dbms, knob: str, when: str) -> SearchSpace:
     ],
 )
 def test_active_exactly_where_it_counts(sqlite: Dbms, knob: str, when: str) -> None:
+    from ConfigSpace import ConfigurationSpace  # takes a second, in each process that collects the tests
+
     space = make_space(sqlite, knob, when)
-    read = ConfigSpace.ConfigurationSpace.from_serialized_dict(to_smac(space))
+    read = ConfigurationSpace.from_serialized_dict(to_smac(space))
     read.seed(3)
     drawn = [dict(one) for one in read.sample_configuration(200)]
     chooser = f"{knob}.special" if space.dbms.knobs[knob].special else knob
@@ -70,13 +71,15 @@ def test_active_exactly_where_it_counts(sqlite: Dbms, knob: str, when: str) -> N
     [("off > 0", {"range"}), ("off <= 0", {"0", "-1"}), ("off == 0", None), ("off != 5 or flag", None)],
 )
 def test_special_values_of_another_knob(sqlite: Dbms, when: str, active: set[str] | None) -> None:
+    from ConfigSpace import ConfigurationSpace
+
     space = make_space(sqlite, "size", when)
     (size,) = (one for one in to_smac(space)["hyperparameters"] if one["name"] == "size")
     if active is None:  # a number of the range may be asked for: nothing is said of it
         assert activate(space, "size") is None
         assert size["meta"]["not_expressed"] == ["when"]
         return
-    read = ConfigSpace.ConfigurationSpace.from_serialized_dict(to_smac(space))
+    read = ConfigurationSpace.from_serialized_dict(to_smac(space))
     read.seed(4)
     drawn = [dict(one) for one in read.sample_configuration(200)]
     assert {one["off.special"] for one in drawn if "size" in one} == active
