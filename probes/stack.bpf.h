@@ -1,6 +1,6 @@
 // From a bio that reaches a disk up to the one that it was made for: through device mapper, dm-crypt and md.
 //
-// Whoever is told when a bio is done (bi_end_io) says who made it, and what that left with it leads to the bio above. A
+// What is called when a bio is done (bi_end_io) shows who made it, and its private field leads to the bio above. A
 // block of a RAID of level 4 to 6 belongs to what is read or written there, and parity, or what is read to compute it, to
 // the first block of its stripe that is. Only in a monitor of disks that something is stacked on (macro STACKED).
 #pragma once

@@ -103,34 +103,27 @@ def test_a_build_in_a_closed_place_finds_its_libraries(written: Dbms, tmp_path: 
         assert ask_instance(instance) == {"delay": "5ms"}
 
 
-def test_an_answer_of_another_form_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
-    """It was reported as a configuration that the DBMS refuses."""
+@pytest.mark.parametrize(
+    ("program", "answer", "parser", "words"),
+    [
+        ("echo", '[{{"knob": "delay", "value": "5"}}]', "json", "there is no 'name'"),
+        ("printf", "delay=5ms\nother=1\n", "pairs", "it finds none of the knobs there"),
+        ("printf", "delay=5ms\nother=1\n", "pairs", "it begins with 'delay=5ms"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_a_mistake_of_the_spec(
+    written: Dbms, tmp_path: Path, program: str, answer: str, parser: str, words: str
+) -> None:
+    """It was reported as a configuration that the DBMS refuses, or as one whose values read back None."""
     spec = changed(
         written,
-        programs={"tool": {"find": ["echo"], "package": "coreutils"}},
-        readback={"command": ["tool", '[{{"knob": "delay", "value": "5"}}]'], "parser": "json"},
+        programs={"tool": {"find": [program], "package": "coreutils"}},
+        readback={"command": ["tool", answer], "parser": parser},
     )
     with open_instance(spec, tmp_path) as instance, pytest.raises(UserError) as caught:
         ask_instance(instance)
-    assert f"the spec of {spec.name}: readback.parser: json cannot read what `readback.command` gives" in str(
-        caught.value
-    )
-    assert "there is no 'name'" in str(caught.value)
-
-
-def test_an_answer_without_any_knob_is_a_mistake_of_the_spec(written: Dbms, tmp_path: Path) -> None:
-    """Each value was reported as one that reads back None, and the run as invalid."""
-    spec = changed(
-        written,
-        programs={"tool": {"find": ["printf"], "package": "coreutils"}},
-        readback={"command": ["tool", "delay=5ms\nother=1\n"], "parser": "pairs"},
-    )
-    with open_instance(spec, tmp_path) as instance, pytest.raises(UserError) as caught:
-        ask_instance(instance)
-    assert "pairs cannot read what `readback.command` gives (it finds none of the knobs there, such as " in str(
-        caught.value
-    )
-    assert "it begins with 'delay=5ms" in str(caught.value)
+    assert f"{parser} cannot read what `readback.command` gives" in str(caught.value)
+    assert words in str(caught.value)
 
 
 def test_a_dbms_that_cannot_be_asked_is_trusted(written: Dbms, tmp_path: Path) -> None:

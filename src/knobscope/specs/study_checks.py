@@ -2,13 +2,13 @@
 
 from knobscope.specs.checks.check import (
     check_baseline,
-    check_load,
     check_memory,
     check_study_knobs,
     check_study_names,
     check_thresholds,
     check_versions,
 )
+from knobscope.specs.checks.load import check_load
 from knobscope.specs.completing.factors import check_factors
 from knobscope.specs.completing.layout_knobs import check_layout, check_layout_devices
 from knobscope.specs.completing.startable import check_startable

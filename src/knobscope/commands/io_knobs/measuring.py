@@ -82,7 +82,7 @@ def measure_cases(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
         dbms = specs.dbms[case.dbms]
         names = [name for name in case_space(specs, case).levels if not is_factor(name)]
         if args.dry_run:
-            _tell_cost(specs, case, list_candidates(specs, case, names), args.runs)
+            _print_cost(specs, case, list_candidates(specs, case, names), args.runs)
             continue
         odds = judge_texts(dbms, names, args.root / "specs/dbms")
         candidates = list_candidates(specs, case, order_by_doubt(odds))
@@ -91,7 +91,7 @@ def measure_cases(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
     return documents
 
 
-def _tell_cost(specs: StudySpecs, case: Case, candidates: list[list[SweptValue]], budget: int) -> None:
+def _print_cost(specs: StudySpecs, case: Case, candidates: list[list[SweptValue]], budget: int) -> None:
     effort = count_effort(specs, case, candidates, budget)
     values = sum(map(len, candidates))
     print(
@@ -225,7 +225,7 @@ def add_measuring_arguments(parser: argparse.ArgumentParser) -> None:
         "--measure",
         action="store_true",
         help="measure pairs of runs for each knob of the study, the most doubtful by text and code first, until they "
-        "show a change of I/O or none; a call that was interrupted goes on",
+        "show a change of I/O or none; a call that was interrupted continues",
     )
     parser.add_argument(
         "--runs", type=int, default=_BUDGET, metavar="N", help=f"runs of each case at most (default: {_BUDGET})"

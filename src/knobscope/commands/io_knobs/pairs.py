@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 
-from knobscope.specs import Case, StudySpecs, is_factor, value_text
+from knobscope.specs import Case, StudySpecs, value_text
 from knobscope.stages.detect import IO_RESPONSES, create_schema, read_io_profiles
 from knobscope.stages.measure import Measurer
 from knobscope.stages.plan import Effort, SweptValue, case_space, effort_of, plan_row, swept_values
@@ -55,13 +55,11 @@ class Comparison:
 def list_candidates(specs: StudySpecs, case: Case, order: Sequence[str]) -> list[list[SweptValue]]:
     """Return the values to try, in rounds: a first value of each knob, in this order, then a second one.
 
-    A value that cannot be compared is left out, and so are settings of the workload and the kernel.
+    A value that cannot be compared is left out.
     """
     space = case_space(specs, case)
     rounds: list[list[SweptValue]] = [[] for _ in range(_VALUES)]
     for knob in order:
-        if is_factor(knob):
-            continue
         values = [swept for swept in swept_values(specs, case, space, [knob]) if swept.reference is not None]
         for chosen, swept in zip(rounds, _farthest(values), strict=False):
             chosen.append(swept)

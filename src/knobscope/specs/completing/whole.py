@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from knobscope.specs.checks.check import is_unwritable
+from knobscope.specs.checks.load import is_unwritable
 from knobscope.specs.completing.catalogue import KnobCatalogue, take_named_knobs
 from knobscope.specs.completing.exclusions import Exclusion, find_reason
 from knobscope.specs.models.choice import AllKnobs, KnobGroup
