@@ -23,6 +23,7 @@ TableRow = TypeVar("TableRow")
 
 #: Of more cases than this some are shown: a case takes a quarter of a megabyte, and the page has to open and be sent.
 MOST_CASES = 12
+_MOST_ANSWERS = 256
 
 
 class StudyData:
@@ -34,6 +35,7 @@ class StudyData:
         self._connection = connection
         self.specs = specs
         self.requested_cases = requested_cases
+        self._answers: dict[str, Rows] = {}  # the last ones: findings of one case ask the same of its default runs
 
     @classmethod
     @contextmanager
@@ -51,10 +53,15 @@ class StudyData:
 
     def rows(self, query: str, *parameters: object) -> Rows:
         """Return the rows of a query, each as column -> value, with that query."""
-        cursor = self._connection.execute(query, list(parameters))
-        names = [column[0] for column in cursor.description or []]
-        rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
-        return Rows(rows, write_query(query, parameters))
+        text = write_query(query, parameters)
+        if text not in self._answers:
+            cursor = self._connection.execute(query, list(parameters))
+            names = [column[0] for column in cursor.description or []]
+            rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
+            self._answers[text] = Rows(rows, text)
+            while len(self._answers) > _MOST_ANSWERS:
+                del self._answers[next(iter(self._answers))]
+        return Rows(self._answers[text], text)
 
     def table(self, kind: type[TableRow], query: str, *parameters: object) -> list[TableRow]:
         """Return the rows of a query that asks for whole rows of a table, which `kind` declares."""

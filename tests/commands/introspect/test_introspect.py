@@ -6,6 +6,8 @@ import json
 import os
 import platform
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from knobscope.commands.introspect import ask_catalogue
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Introspection, Trial, find_program, read_spec
 
+Introspect = Callable[[str], tuple[Dbms, str]]  # as fixture `introspect`
 ROOT = Path(__file__).parents[3]
 
 #: Curated in another way, and why.
@@ -35,7 +38,18 @@ def spec_of(name: str) -> Dbms:
     return read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
 
 
-def introspect(name: str, folder: Path) -> Dbms:
+@pytest.fixture(scope="module")
+def introspect(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Dbms, str]]:
+    """Return a function that introspects a DBMS once: a copy of its spec with the list as its knobs, and the list."""
+
+    @cache
+    def introspect_once(name: str) -> tuple[Dbms, str]:
+        return replace_knobs(name, tmp_path_factory.mktemp(name))
+
+    return introspect_once
+
+
+def replace_knobs(name: str, folder: Path) -> tuple[Dbms, str]:
     """Introspect, replace the knobs of a copy of the spec by the list, and read that back whole."""
     out = folder / "knobs.yaml"
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -47,7 +61,7 @@ def introspect(name: str, folder: Path) -> Dbms:
     text = (ROOT / f"specs/dbms/{name}.yaml").read_text()
     whole = folder / f"{name}.yaml"
     whole.write_text(text[: text.index("\nknobs:\n") + 1] + out.read_text())
-    return read_spec(whole, Dbms, None)[1]
+    return read_spec(whole, Dbms, None)[1], out.read_text()
 
 
 @pytest.mark.real
@@ -60,14 +74,14 @@ def introspect(name: str, folder: Path) -> Dbms:
         pytest.param("postgresql18", 260, marks=pytest.mark.fleet),
     ],
 )
-def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: int, tmp_path: Path) -> None:
+def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: int, introspect: Introspect) -> None:
     by_hand = spec_of(name)
     if any(find_program(program) is None for program in by_hand.programs.values()):
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
-    told = introspect(name, tmp_path)
+    told, text = introspect(name)
     assert len(told.knobs) >= least
     if platform.machine() == "x86_64":
-        assert (tmp_path / "knobs.yaml").read_text().count("# read by ") >= 50  # of functions that lead to storage
+        assert text.count("# read by ") >= 50  # of functions that lead to storage
     shared = set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE
     assert len(shared) >= 25
     for knob in sorted(shared):
@@ -91,11 +105,11 @@ def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: i
         pytest.param("cassandra", 60, 8, marks=pytest.mark.fleet),
     ],
 )
-def test_settings_without_a_catalogue_are_learnt(name: str, least: int, shared: int, tmp_path: Path) -> None:
+def test_settings_without_a_catalogue_are_learnt(name: str, least: int, shared: int, introspect: Introspect) -> None:
     by_hand = spec_of(name)
     if any(find_program(program) is None for program in by_hand.programs.values()):
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
-    told = introspect(name, tmp_path)
+    told, _ = introspect(name)
     assert len(told.knobs) >= least
     both = sorted(set(told.knobs) & set(by_hand.knobs) - ON_PURPOSE)
     assert len(both) >= shared
@@ -118,14 +132,16 @@ def _plain(value: object) -> float | str:
     ("name", "knob", "category"),
     [("postgresql", "wal_compression", "Write-Ahead Log / Settings"), ("redis", "appendfsync", "Append only mode")],
 )
-def test_categories_and_descriptions_are_the_dbms_own(name: str, knob: str, category: str, tmp_path: Path) -> None:
+def test_categories_and_descriptions_are_the_dbms_own(
+    name: str, knob: str, category: str, introspect: Introspect
+) -> None:
     by_hand = spec_of(name)
     if any(find_program(program) is None for program in by_hand.programs.values()):
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
     assert by_hand.introspect is not None
     if by_hand.introspect.comments is not None and not os.access(by_hand.introspect.comments, os.R_OK):
         pytest.skip(f"{by_hand.introspect.comments} cannot be read by this user")
-    told = introspect(name, tmp_path).knobs[knob]
+    told = introspect(name)[0].knobs[knob]
     assert told.category == category
     assert told.description
 

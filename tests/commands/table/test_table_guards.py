@@ -115,7 +115,7 @@ def test_no_ranking_of_a_tuners_rows_is_trusted() -> None:
     assert len({knob.rank for knob in ranking.knobs if knob.knob in together}) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_group_is_ranked_as_one_knob() -> None:
     frame, speed = design()
     alone = rank_table(Settings.from_frame(frame, list(frame)), speed)
