@@ -53,11 +53,11 @@ LARGE = {
 def test_what_knobscope_did_not_write_is_refused_by_name(
     forge: Forge, open_watched: Open, canaries: Canaries, run_folder: Path, honest: Path
 ) -> None:
-    """All kinds in one child, which takes longer to start than to open a database."""
+    """All kinds in one child, which takes longer to start than to open a database; each command meets some of them."""
     commands, sentences = [], []
-    for statements, sentence in FORGERIES.values():
+    for number, (statements, sentence) in enumerate(FORGERIES.values()):
         database = forge(*(text.replace("{file}", str(canaries.file)) for text in statements))
-        commands += (asked := commands_on(database, run_folder, honest))
+        commands += (asked := commands_on(database, run_folder, honest)[number % 2 :: 2])
         sentences += [sentence] * len(asked)
     for answer, sentence in zip(open_watched(*commands), sentences, strict=True):
         assert answer.code == 2

@@ -158,8 +158,8 @@ def _complete_tables(connection: "duckdb.DuckDBPyConnection", present: Mapping[s
 
 
 def _sum_lengths(columns: Mapping[str, str]) -> str:
-    lengths = (_quote(name) for name, kind in columns.items() if kind == "VARCHAR")
-    return " + ".join(f"coalesce(sum(strlen({name})), 0)" for name in lengths) or "0"
+    lengths = [f"coalesce(strlen({_quote(name)}), 0)" for name, kind in columns.items() if kind == "VARCHAR"]
+    return f"coalesce(sum({' + '.join(lengths)}), 0)" if lengths else "0"
 
 
 def _quote(name: str) -> str:

@@ -63,6 +63,10 @@ def change(tables: Tables, changes: dict[str, Any]) -> Tables:
     return changed
 
 
+read_rule_once = cache(read_shipped_rule)
+
+
+@cache
 def columns_of(connection: duckdb.DuckDBPyConnection, name: str) -> dict[str, str]:
     """Return the columns of a table or view, with their types."""
     return {row[0]: row[1] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
@@ -148,7 +152,7 @@ def test_a_golden_case_has_its_verdict(
     empty: duckdb.DuckDBPyConnection, rule: str, golden: dict[str, Any], case: dict[str, Any]
 ) -> None:
     tables = change(golden["usual"], case.get("set", {}))
-    verdict, sentence = judge(empty, read_shipped_rule(rule), golden, tables)
+    verdict, sentence = judge(empty, read_rule_once(rule), golden, tables)
     assert verdict == case["verdict"]
     assert case.get("says", "") in loosen_units(sentence)
 
@@ -158,4 +162,4 @@ def test_a_golden_case_with_another_value_has_another_verdict(
     empty: duckdb.DuckDBPyConnection, rule: str, golden: dict[str, Any], case: dict[str, Any]
 ) -> None:
     tables = change(change(golden["usual"], case.get("set", {})), case["but"])
-    assert judge(empty, read_shipped_rule(rule), golden, tables)[0] == case["then"]
+    assert judge(empty, read_rule_once(rule), golden, tables)[0] == case["then"]
