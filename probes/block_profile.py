@@ -127,6 +127,7 @@ def _summarise_operation(index: int, reading: Reading, scope: str) -> Row:
     for name, is_judged in (("aligned", op != "flush"), ("sequential", op in ("read", "write"))):
         row[f"{name}_requests"] = totals[name] if is_judged else None
         row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
+    row["sequential_bytes"] = totals["sequential_bytes"] if op in ("read", "write") else None
     row["append_requests"] = totals["appended"] if op == "write" and reading.disks == 1 else None
     row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta", "merges", "splits")}
     for part, owners in _PARTS.items():

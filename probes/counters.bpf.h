@@ -37,7 +37,7 @@ struct slot_t {
 struct queue_t { u64 depth, last; };
 struct depths_t { u64 time[DEPTHS + 1]; };
 struct totals_t {
-    u64 completed, latency_ns, aligned, sequential, appended, sync, meta, requests[OWNERS], bytes[OWNERS];
+    u64 completed, latency_ns, aligned, sequential, sequential_bytes, appended, sync, meta, requests[OWNERS], bytes[OWNERS];
     u64 fua, preflush, early, requeues, errors, lost, merges, splits, unfiled;
     u64 hidden, hidden_ns;             // requests whose end was not seen, and how long they counted as in flight
     u64 unstarted, unstarted_ns, late; // whose issue was not seen, how long they did not, and those of them of this run

@@ -257,6 +257,7 @@ static __always_inline void count_access(struct totals_t *t, struct access_t *ac
     FORGET(judged.in_file, sector);
     count_pattern(pattern, judged.in_file, order);
     t->sequential += judged.among_all;
+    t->sequential_bytes += (u64)judged.among_all * bytes;  // the first ones of a stream are seldom of another size
     t->appended += order.appended;
 }
 

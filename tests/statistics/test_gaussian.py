@@ -69,3 +69,18 @@ def test_one_factor_of_words_is_distinguished() -> None:
 def test_the_name_stands_for_it() -> None:
     (model,) = make_models("gaussian_process", 4)
     assert (model.name, model.fresh().name) == ("gaussian_process", "gaussian_process")
+
+
+@pytest.mark.parametrize("seed", [0, 4])
+def test_a_wave_behind_a_switch_is_no_noise(seed: int) -> None:
+    """With seed 4 a climb from long length scales alone ends where all that varies is noise."""
+    rng = np.random.default_rng(seed)
+
+    def draw(rows: int) -> tuple[Settings, np.ndarray]:
+        table = pd.DataFrame({f"k{knob}": rng.integers(0, 8, rows) for knob in range(6)})
+        response = np.where(table["k0"] < 4, np.sin(table["k1"]), 0) + rng.normal(0, 0.02, rows)
+        return Settings.from_frame(table, list(table)), response
+
+    model = GaussianProcess().fit(*draw(80))
+    new, response = draw(300)
+    assert np.std(model.predict(new) - response) < 0.3 * np.std(response)

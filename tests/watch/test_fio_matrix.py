@@ -50,6 +50,7 @@ def test_direct_requests_are_those_of_fio(
         assert (row["requests"], row["bytes"]) == (row["own_requests"], row["own_bytes"]) == (len(wanted), size)
         assert row["aligned_requests"] == len(wanted)
         assert row["sequential_requests"] == count_sequential(wanted)
+        assert row["sequential_bytes"] == BLOCK * row["sequential_requests"]
         if wanted:
             assert row["sequential_share"] == 1.0 if "rand" not in pattern else row["sequential_share"] < 0.05
     label = "random" if "rand" in pattern else "sequential"

@@ -5,17 +5,18 @@
 --        writes_per_op), flushes_behind, device_behind, runs_behind, io_profile, device_profile, visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the
---        requests in order per second, for writes beyond noise: otherwise fewer others come between those of the
---        background, as with any slowdown. The additional CPU time (if waits were watched, the time that clients
---        compute or wait for a processor) accounts for cpu_share or more of the additional time per operation. Not if
---        its additional flushes or writes account for the rest of that time or more: a flush with its average time in
---        the slower one's runs (if no run has it, after 4 KiB on this device; if waits were watched, the time that
---        clients waited for flushes), and each of both with request_cpu_us, since they take CPU of their own.
+--        writes in order per second, beyond noise, or of the bytes read in order per second: otherwise fewer others
+--        come between those of the background, as with any slowdown. The additional CPU time (if waits were watched,
+--        the time that clients compute or wait for a processor) accounts for cpu_share or more of the additional time
+--        per operation. Not if its additional flushes or writes account for the rest of that time or more: a flush
+--        with its average time in the slower one's runs (if no run has it, after 4 KiB on this device; if waits were
+--        watched, the time that clients waited for flushes), and each of both with request_cpu_us, since they take CPU
+--        of their own.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
 --        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
---        shares; no more requests in order per second.
+--        shares; no more writes and no more bytes read in order per second.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (
@@ -50,7 +51,7 @@ compared AS (
         r.estimate AS read_share, r.low AS read_low, r.high AS read_high, r.q_value AS read_q,
         r.reference AS read_before,
         f.q_value AS flushes_q, n.estimate AS writes, n.q_value AS writes_q,
-        -- Logarithms of how many times as many requests in order the value makes per second.
+        -- Logarithms of how many times as many writes, and bytes read, are in order per second with the value.
         ln(nullif(as_share(w.reference + w.estimate), 0) / nullif(as_share(w.reference), 0)) AS write_rise,
         write_rise + n.estimate + t.estimate AS write_rate_rise,
         sqrt(pow((n.high - n.low) / 2, 2) + pow((t.high - t.low) / 2, 2)) AS write_margin,

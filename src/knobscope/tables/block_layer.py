@@ -59,6 +59,9 @@ class IoProfileRow(RunColumns, total=False):
     sequential_requests: Annotated[
         Count | None, "Requests of a stream: at least three in a row, each near the end of the one before."
     ]
+    sequential_bytes: Annotated[
+        Count | None, "Bytes of these; the first ones of a stream count as many as the one by which it was known."
+    ]
     sequential_share: Annotated[Real | None, "The same as a share of the requests."]
     append_requests: Annotated[
         Count | None,

@@ -319,11 +319,13 @@ BLOCK_VIEWS: dict[str, str] = {
         GROUP BY ALL
     """,
     # What the device did in each second of the same runs: for which share of the time it was busy, and how many writes
-    # somebody waited for (NULL: not known), and reads that belong to a stream.
+    # somebody waited for (NULL: not known), and bytes read in order: read-ahead makes few large requests of a scan.
     "device_behind": """
         WITH counted AS (
             SELECT run_id, sum(sync) FILTER (op = 'write') / any_value(window_s) AS waited,
-                sum(sequential_requests) FILTER (op = 'read') / any_value(window_s) AS in_order
+                -- Earlier versions counted the requests alone.
+                sum(coalesce(sequential_bytes, sequential_share * bytes)) FILTER (op = 'read') / any_value(window_s)
+                    AS in_order
             FROM io_profile JOIN watched_runs USING (run_id) GROUP BY run_id
         ), sides AS (
             SELECT b.dbms, b.device, b.workload, b.knob, b.value, side,

@@ -94,6 +94,7 @@ def test_csv_out_of_order_is_sorted_and_said(describe: Any, write_csv: Any) -> N
     profile = describe(write_csv([{"ts_ns": ts, "lba": in_order[ts]} for ts in times]))
     assert profile["out_of_order"] == 1
     assert row_of(profile, "write")["sequential_requests"] == 5
+    assert row_of(profile, "write")["sequential_bytes"] == 5 * 4096
 
 
 def test_csv_may_be_compressed_and_have_other_columns(describe: Any, tmp_path: Path) -> None:

@@ -135,10 +135,11 @@ def _list_operations(
     rows = sum_operations(connection, unit)
     for number, row in enumerate(rows):
         requests, size = row["requests"] or 0, row["bytes"] or 0
-        sequential = followed = None
+        sequential = sequential_bytes = followed = None
         if row["op"] in ("read", "write"):
-            sequential, followed = _judge_order(connection, number)
+            sequential, sequential_bytes, followed = _judge_order(connection, number)
         row["sequential_requests"] = sequential
+        row["sequential_bytes"] = sequential_bytes
         row["sequential_share"] = _share(sequential, requests)
         row["last_sector_share"] = _share(followed, requests)
         row["file_last_sector_share"] = _share(followers.get(row["op"]), requests)
@@ -151,12 +152,12 @@ def _share(count: int | None, requests: int) -> float | None:
     return count / requests if count is not None and requests else None
 
 
-def _judge_order(connection: "duckdb.DuckDBPyConnection", op: int) -> tuple[int, int]:
-    """Return requests that are sequential in one of many streams, and those that begin where the one before ended."""
+def _judge_order(connection: "duckdb.DuckDBPyConnection", op: int) -> tuple[int, int, int]:
+    """Return requests that are sequential in one of many streams, their bytes, and those that follow on the last."""
     starts, sectors = fetch_columns(connection, f"SELECT lba, bytes // 512 AS n FROM requests WHERE op = {op}")  # noqa: S608
     ends = starts + sectors
     turns = follow_streams(starts.astype(np.uint64), ends.astype(np.uint64), by_slot=True)
-    return int(turns.sum()), count_followers(starts, ends)
+    return int(turns.sum()), int((turns * sectors).sum()) * 512, count_followers(starts, ends)
 
 
 def _measure_depths(connection: "duckdb.DuckDBPyConnection", edges: Edges) -> dict[int, Depth]:

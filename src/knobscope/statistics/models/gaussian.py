@@ -13,6 +13,7 @@ from knobscope.statistics.models.predicting import PredictingModel, unit_columns
 #: Log-normal priors of variance, length scales and noise: median and spread (standard deviation of the logarithm). All
 #: columns lie between 0 and 1, so a length scale of 5 says that a factor hardly bends what the others do.
 _VARIANCE, _LENGTH, _NOISE = (1.0, 2.0), (5.0, 1.5), (0.01, 3.0)
+_BENT = 1.0  # the length scales from which a second climb begins
 _STEPS = 30
 #: Runs beyond these add time, which grows with their third power, and hardly say more about length scales or mean.
 _MOST_FOR_SCALES, _MOST_ROWS = 300, 2000
@@ -46,9 +47,11 @@ class GaussianProcess(PredictingModel):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a scale at its bound: the factor counts for nothing
             start = _make_kernel(columns.shape[1])
-            if self._start is not None and len(self._start) == len(start.theta):
+            is_warm = self._start is not None and len(self._start) == len(start.theta)
+            if is_warm:
                 start = start.clone_with_theta(self._start)
-            tuned = GaussianProcessRegressor(start, optimizer=_climb).fit(columns[few], scaled[few])
+            optimizer = _climb if is_warm else _climb_twice
+            tuned = GaussianProcessRegressor(start, optimizer=optimizer).fit(columns[few], scaled[few])
         self._model = GaussianProcessRegressor(tuned.kernel_, optimizer=None).fit(columns, scaled)
         return self
 
@@ -101,3 +104,9 @@ def _climb(cost: Callable[[Floats], tuple[float, Floats]], start: Floats, bounds
 
     optimum = minimize(penalised, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": _STEPS})
     return optimum.x, float(optimum.fun)
+
+
+def _climb_twice(cost: Callable[[Floats], tuple[float, Floats]], start: Floats, bounds: Floats) -> tuple[Floats, float]:
+    """Climb from the start and from where all factors bend much; return what is higher: some heights have several."""
+    bent = np.log(np.r_[_VARIANCE[0], np.full(len(start) - 2, _BENT), _NOISE[0]])
+    return min((_climb(cost, begin, bounds) for begin in (start, bent)), key=lambda end: end[1])
