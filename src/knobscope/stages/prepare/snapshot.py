@@ -146,10 +146,16 @@ def _is_whole(target: Path) -> bool:
 def _list_files(snapshot: Path) -> dict[str, list[int]]:
     """Return size in bytes and time of the last change in ns of all files of the data, by path.
 
-    Paths start in the data directory; those of parts that lie next to it are `../parts/...`.
+    Paths start in the data directory; those of parts that lie next to it are `../parts/...`. Raises UserError when some
+    of it cannot be read, which is no damage.
     """
+
+    def refuse(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):  # without parts there is no such directory
+            raise UserError(f"{error.filename} cannot be read ({error.strerror}); call as the user who loaded the data")
+
     files = {}
-    for folder, _, names in (entry for top in ("data", "parts") for entry in os.walk(snapshot / top)):
+    for folder, _, names in (entry for top in ("data", "parts") for entry in os.walk(snapshot / top, onerror=refuse)):
         for name in names:
             path = Path(folder, name)
             state = path.lstat()
