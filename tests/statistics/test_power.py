@@ -36,7 +36,7 @@ def test_terms_and_points_are_found_and_none_made_up(power: ModuleType) -> None:
     assert means[["points on the line", "points of idle knobs"]].to_numpy().mean() < 0.08
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pure_noise_is_not_ranked(power: ModuleType) -> None:
     assert sum(power.judge_noise(250, "anova", seed) for seed in range(20)) <= 1
     assert not power.judge_noise(120, "extra_trees", 1)

@@ -67,7 +67,7 @@ def test_few_samples_find_the_leaders(tmp_path: Path) -> None:
     assert result["mean_overlap_top5"] == np.mean([draw["overlap"] for draw in result["draws"]])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_failure_codes_spoil_trust_until_they_are_named(tmp_path: Path) -> None:
     table = make(200, 20)
     table.loc[table.idle_0 < 800, "tps"] = 0.0  # a knob that makes the server crash, not slow
@@ -105,7 +105,7 @@ def test_wrong_arguments_are_explained(arguments: list[str], message: str, tmp_p
         run(save(make(60, 20), tmp_path), tmp_path, *arguments)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_leaders_of_the_measured_table(tmp_path: Path) -> None:
     table = pd.read_csv(measured("pku_mysql57_sysbench_20knob.csv")).sample(300, random_state=1)
     result = run(save(table.iloc[:, 1:], tmp_path), tmp_path)

@@ -36,7 +36,7 @@ def test_what_costs_cpu_alone_is_not_blamed_on_the_device(kind: str) -> None:
     assert [key for key, row in found.items() if row["verdict"] == "mismatch"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "rule"), TRUE.items())
 def test_a_true_cause_is_found_where_counts_and_time_allow_it(kind: str, rule: str) -> None:
     true = [row for row in judged(kind) if row["rule"] == rule and row["truth"]]

@@ -51,6 +51,7 @@ def assert_whole(record: dict[str, Any], configuration: dict[str, Any]) -> None:
     assert {row["knob"] for row in record["effective_values"]} == set(configuration)
 
 
+@pytest.mark.long
 def test_pgbench_on_postgresql(postgresql: Dbms, open_directory: Path) -> None:
     configuration = {"synchronous_commit": "off", "shared_buffers": 4096}
     record = measure(postgresql, "pgbench-tpcb", open_directory, configuration)
