@@ -59,7 +59,7 @@ class StudyData:
             names = [column[0] for column in cursor.description or []]
             rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
             self._answers[text] = Rows(rows, text)
-            while len(self._answers) > _MOST_ANSWERS:
+            if len(self._answers) > _MOST_ANSWERS:
                 del self._answers[next(iter(self._answers))]
         return Rows(self._answers[text], text)
 

@@ -151,7 +151,7 @@ def _list_files(snapshot: Path) -> dict[str, list[int]]:
     """
 
     def refuse(error: OSError) -> None:
-        if not isinstance(error, FileNotFoundError):  # without parts there is no such directory
+        if isinstance(error, PermissionError):  # no directory, or a file in its place, is found by what it lacks
             raise UserError(f"{error.filename} cannot be read ({error.strerror}); call as the user who loaded the data")
 
     files = {}
