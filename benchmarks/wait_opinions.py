@@ -7,6 +7,7 @@ waits for another one is given what that one does in the same sample, as far as 
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -140,12 +141,28 @@ def summarise_moments(moments: Sequence[Moment], resolve: Callable[[Moment, int]
 
 # PostgreSQL
 
-_ACTIVITY = """
-select extract(epoch from statement_timestamp()), pid, (backend_type = 'client backend')::int,
-    split_part(pg_read_file('/proc/' || pid || '/stat', 0, 200, true), ' ', 3),
-    coalesce(wait_event_type || '/' || wait_event, ''),
-    coalesce(array_to_string(case when wait_event_type = 'Lock' then pg_blocking_pids(pid) end, ' '), '')
-from pg_stat_activity where pid <> pg_backend_pid()
+# In one statement, so that it sees the sessions as soon as its time has come: while a client asks, their waits end.
+_ACTIVITY = r"""
+do $$
+declare
+    sample text;
+    at numeric;
+begin
+    loop
+        perform pg_sleep(0.01), pg_stat_clear_snapshot();
+        at := extract(epoch from clock_timestamp());
+        with activity as materialized (
+            select pid, (backend_type = 'client backend')::int as is_session, wait_event_type = 'Lock' as is_locked,
+                split_part(pg_read_file('/proc/' || pid || '/stat', 0, 200, true), ' ', 3) as state,
+                coalesce(wait_event_type || '/' || wait_event, '') as event
+            from pg_stat_get_activity(null) where pid <> pg_backend_pid()
+        )
+        select string_agg(concat_ws(',', at, pid, is_session, state, event,
+            coalesce(array_to_string(case when is_locked then pg_blocking_pids(pid) end, ' '), '')
+        ), e'\n') into sample from activity;
+        raise info e'\n%', sample;
+    end loop;
+end $$;
 """
 _PROFILE = "select pid, event_type || '/' || event, sum(count) from pg_wait_sampling_profile group by 1, 2"
 POSTGRESQL_OPTIONS = ("-c", "shared_preload_libraries=pg_wait_sampling", "-c", "pg_wait_sampling.profile_queries=off")
@@ -169,16 +186,17 @@ def open_postgresql(server: int, password: str) -> Iterator[Opinions]:
     ask("select pg_wait_sampling_reset_profile()")
     with tempfile.TemporaryFile("w+") as output:
         sampler = subprocess.Popen(
-            [*psql, _SAMPLER_DATABASE], env=environment, stdin=subprocess.PIPE, stdout=output, text=True
+            [*psql, _SAMPLER_DATABASE], env=environment, stdin=subprocess.PIPE, stderr=output, text=True
         )
         assert sampler.stdin is not None
         _hurry(sampler.pid, _find_own_session(server))
-        sampler.stdin.write(f"{_ACTIVITY.strip()} \\watch 0.01\n")
+        sampler.stdin.write(_ACTIVITY)
         sampler.stdin.flush()
         try:
             yield opinions
         finally:
-            sampler.terminate()
+            sampler.send_signal(signal.SIGINT)  # which cancels the statement
+            sampler.stdin.close()
             sampler.wait()
         output.seek(0)
         moments = _read_moments(output)

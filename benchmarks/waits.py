@@ -183,7 +183,7 @@ def score_cases(args: argparse.Namespace, scratch: Path) -> int:
 
 def measure_cost(args: argparse.Namespace, scratch: Path) -> int:
     """Print what watching costs each DBMS; returns how many keep less than .97 of their requests."""
-    missed = 0
+    missed, parts = 0, {}
     print("| DBMS | requests/s unwatched | kept, watched | kept, with waits | range | programs' ns per operation |")
     print("|---" * 6 + "|")
     for name in args.dbms:
@@ -193,9 +193,15 @@ def measure_cost(args: argparse.Namespace, scratch: Path) -> int:
         watched = [after / before for after, before in zip(rates["block"], rates["unwatched"], strict=True)]
         missed += median(shares) < 0.97
         span = f"{min(shares):.3f} to {max(shares):.3f}"
+        total, parts[name] = sum(ns for _, ns in own.values()), own
         print(
-            f"| {name} | {base:.0f} | {median(watched):.3f} | {median(shares):.3f} | {span} | {own:.0f} |", flush=True
+            f"| {name} | {base:.0f} | {median(watched):.3f} | {median(shares):.3f} | {span} | {total:.0f} |", flush=True
         )
+    print("\n| DBMS | program | runs per operation | ns per operation |")
+    print("|---" * 4 + "|")
+    for name, own in parts.items():
+        for program, (count, ns) in own.items():
+            print(f"| {name} | {program} | {count:.2f} | {ns:.0f} |")
     return missed
 
 
@@ -216,13 +222,14 @@ class Remembering:
         return self.profile
 
 
-def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[float]], float]:
-    """Return requests per second by way of watching, a run each in turns, and the programs' ns per operation."""
+def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[float]], dict[str, tuple[float, float]]]:
+    """Return requests per second by way of watching, in turns, and runs and ns per operation by program."""
     dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
     full = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
     workload = full.model_copy(update={"records": 10_000, "threads": 4, "warmup_s": 2, "measure_s": 5})
     configuration: dict[str, Value] = {knob: spec.default for knob, spec in dbms.knobs.items()}
-    block, rates, own = find_block_device(scratch), defaultdict[str, list[float]](list), []
+    block, rates = find_block_device(scratch), defaultdict[str, list[float]](list)
+    costs = defaultdict[str, list[tuple[float, float]]](list)
     with ExitStack() as stack:
         watches = {
             "unwatched": stack.enter_context(open_watch(block, 4096, "device", "procfs")),
@@ -244,9 +251,10 @@ def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[fl
                 if number:  # the first one only warms the page cache up
                     rates[way].append(record["run"]["throughput_ops"])
                     if way == "statistics":
-                        spent = sum(row["time_ns"] for row in recorders[way].profile["wait_programs"])
-                        own.append(spent / (record["run"]["throughput_ops"] * workload.measure_s))
-    return rates, median(own)
+                        operations = record["run"]["throughput_ops"] * workload.measure_s
+                        for row in recorders[way].profile["wait_programs"]:
+                            costs[row["program"]].append((row["runs"] / operations, row["time_ns"] / operations))
+    return rates, {program: (median(n for n, _ in own), median(ns for _, ns in own)) for program, own in costs.items()}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@
 #define FRAMES 16
 #define NO_CALL 0xffff
 #define NO_STACK (-1)
+#define LOOKED_AT 4          // of so many waits in a row that end with a request, the first ones' stacks are taken
+#define IN_A_ROW 32
 #define NOT_COUNTING (~0ULL)  // config_t.began
 #define PF_KERNEL_THREAD 0x00200000
 #define PF_IO_THREAD 0x10    // PF_IO_WORKER: an io-wq or polling thread of io_uring
@@ -28,7 +30,7 @@ enum { IN_KERNEL, FOR_THREAD, FOR_PEER, FOR_TIME, FOR_REQUESTS, ENDS_THREAD, KIN
 enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
-// `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack.
+// `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack; a stack costs more than all the rest.
 struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
 // `is_io`: the kernel says that it waits for I/O. `is_for_thread`: another followed thread woke it, whatever it slept in.
 // `request`: operation + 1 of the request whose end woke it.
@@ -58,7 +60,8 @@ struct thread_t {
     struct own_t own[OWN_STATES];
     struct what_t what;       // while it is blocked
     struct file_key_t file;   // that its system call is about
-    u32 state, epoch, process, served, head, has_file, is_helper, unused;
+    u32 state, epoch, process, served, head, has_file, is_helper;
+    u32 ends_seen;            // of its last waits for I/O in plain calls, so many in a row ended with a request
     char name[16];
     struct piece_t past[PIECES];
 };

@@ -41,7 +41,7 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     struct call_t *call = get_kind(t->what.call);
     if (call && call->kind != IN_KERNEL)
         return;
-    if (!call || !call->is_plain || !t->what.is_io)
+    if (!call || !call->is_plain || !t->what.is_io || t->ends_seen % IN_A_ROW < LOOKED_AT)
         t->what.stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP);
     if (t->what.stack < NO_STACK) {
         t->what.stack = NO_STACK;
@@ -271,8 +271,11 @@ static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t
         end_shared(c, id, t, via, waker);
         return;
     }
-    if (t->what.is_io || (call && call->kind == FOR_REQUESTS))
+    if (t->what.is_io || (call && call->kind == FOR_REQUESTS)) {
         note_request(t, now);
+        if (call && call->is_plain)
+            t->ends_seen = t->what.request ? t->ends_seen + 1 : 0;
+    }
     else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
         t->served += 1;
     t->tail.start = t->since;

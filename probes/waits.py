@@ -244,22 +244,28 @@ class _Reasons:
         reason = name_reason(kind, call, stack, is_io=bool(wait.is_io), request=wait.request)
         if reason == "network" and wait.is_for_thread:
             reason = "lock"  # PostgreSQL's locks: its sessions sleep until they get a signal, in the call for clients
-        if time_ns and stack:
+        if time_ns:
             self._sums[reason, call, stack].add(waits, time_ns, 0)
         return reason
 
     def list_stacks(self) -> list[Row]:
-        costliest = sorted(self._sums.items(), key=lambda item: -item[1].time)[:_MAX_STACKS]
-        return [
+        """Return the costliest ones. Where the program takes few, these stand for the rest of their kind."""
+        times: dict[tuple[str, str | None], list[int]] = defaultdict(lambda: [0, 0])
+        for (reason, call, stack), total in self._sums.items():
+            times[reason, call][bool(stack)] += total.time
+        factors = {kind: 1 + without / taken for kind, (without, taken) in times.items() if taken}
+        rows: list[Row] = [
             {
                 "reason": reason,
                 "syscall": call,
                 "stack": ";".join(stack),
-                "waits": total.waits,
-                "time_us": total.time / 1e3,
+                "waits": round(total.waits * factors[reason, call]),
+                "time_us": total.time * factors[reason, call] / 1e3,
             }
-            for (reason, call, stack), total in costliest
+            for (reason, call, stack), total in self._sums.items()
+            if stack
         ]
+        return sorted(rows, key=lambda row: -row["time_us"])[:_MAX_STACKS]
 
     def _get_stack(self, number: int) -> tuple[str, ...]:
         if number < 0:

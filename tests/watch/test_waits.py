@@ -57,23 +57,29 @@ def watch(mounted: Loop) -> Iterator[Watch]:
 
 
 @pytest.fixture
-def run(mounted: Loop, watch: Watch, binary: Path, tmp_path: Path) -> Run:
-    """Run the program with these steps for a second; return its threads."""
+def profile(mounted: Loop, watch: Watch, binary: Path, tmp_path: Path) -> Callable[[str], tuple[Profile, str]]:
+    """Run the program with these steps for a second; return its profile, and what it said."""
     assert mounted.mount is not None
     file = mounted.mount / "waits"
     if not file.exists():
         file.write_bytes(bytes(_FILE_MIB << 20))
 
-    def follow(steps: str) -> list[Thread]:
+    def follow(steps: str) -> tuple[Profile, str]:
         output = tmp_path / "output"
         command = f"exec {shlex.quote(str(binary))} 1 {shlex.quote(str(file))} {steps} > {shlex.quote(str(output))}"
         program = Gated(["sh", "-c", command])
         watch.follow([program.pid])
         watch.begin()
         program.run()
-        return list_threads(watch.end(), output.read_text())
+        return watch.end(), output.read_text()
 
     return follow
+
+
+@pytest.fixture
+def run(profile: Callable[[str], tuple[Profile, str]]) -> Run:
+    """Run the program with these steps for a second; return its threads."""
+    return lambda steps: list_threads(*profile(steps))
 
 
 def list_threads(profile: Profile, output: str) -> list[Thread]:
@@ -132,6 +138,16 @@ def test_a_wait_has_the_reason_of_its_step(run: Run, step: str, reasons: list[st
         thread.times
     )
     assert thread.sum(*reasons) >= 0.5 * thread.blocked_us
+
+
+def test_few_stacks_stand_for_all_waits_of_their_kind(profile: Callable[[str], tuple[Profile, str]]) -> None:
+    waited, output = profile("fsync:1")
+    (thread,) = (thread for thread in list_threads(waited, output) if thread.step == "fsync")
+    stacks = [row for row in waited["wait_stacks"] if row["syscall"] == "fdatasync"]
+    assert {"flush", "write"} & {row["reason"] for row in stacks}
+    for reason in {row["reason"] for row in stacks}:
+        total = sum(row["time_us"] for row in stacks if row["reason"] == reason)
+        assert total == pytest.approx(thread.sum(reason, links=(0,)), rel=0.05, abs=2_000)
 
 
 def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:

@@ -23,7 +23,7 @@
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
 WITH seen AS (
-    SELECT dbms, device, workload, watched, threads,
+    SELECT dbms, device, workload, watched, serving,
         coalesce(flush_p50_us, fsync_p50_us) AS usual_us, write_unit_us,
         coalesce(obstacle, CASE WHEN usual_us IS NULL THEN 'no_profile' END) AS blind
     FROM visibility LEFT JOIN device_profile USING (device)
@@ -35,7 +35,7 @@ throughput AS (
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, threads, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, serving, t.* EXCLUDE (dbms, device, workload),
         -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
         coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
         coalesce(filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0)
@@ -54,7 +54,7 @@ compared AS (
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
         allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
-        coalesce(not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, threads), 1) AS not_cpu
+        coalesce(not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving), 1) AS not_cpu
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)

@@ -24,7 +24,7 @@
 -- Cannot see: whether the size is the cause: values that change the size of writes may change more. Experiments test
 --        that.
 WITH seen AS (
-    SELECT dbms, v.device, workload, watched, threads, write_unit_bytes, write_unit_us,
+    SELECT dbms, v.device, workload, watched, serving, write_unit_bytes, write_unit_us,
         coalesce(
             obstacle, CASE WHEN d.device IS NULL THEN 'no_profile' WHEN write_unit_bytes IS NULL THEN 'no_unit' END
         ) AS blind
@@ -37,7 +37,7 @@ throughput AS (
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, threads, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, serving, t.* EXCLUDE (dbms, device, workload),
         write_unit_bytes, write_unit_us,
         s.estimate AS share, s.low AS share_low, s.high AS share_high, s.q_value AS share_q,
         s.reference AS share_before,
@@ -56,7 +56,7 @@ compared AS (
         of_slower(t.estimate, reference_busy, value_busy) AS faster_busy,
         of_slower(t.estimate, value_waited_writes, reference_waited_writes) AS waited_writes,
         1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
-        not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, threads) AS not_cpu,
+        not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving) AS not_cpu,
         sign(t.step) AS direction,
         getvariable('min_effect') AS share_matters,
         getvariable('min_effect') * n.reference AS number_matters

@@ -24,7 +24,7 @@
 -- Cannot see: reads that the page cache serves, which cost CPU only; how much of what was read an operation used;
 --        without watched waits, whether clients or background threads waited.
 WITH seen AS (
-    SELECT dbms, device, workload, watched, threads, obstacle AS blind FROM visibility
+    SELECT dbms, device, workload, watched, serving, obstacle AS blind FROM visibility
 ),
 
 -- Cases in which nothing hinders an answer.
@@ -50,7 +50,7 @@ waited AS (
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, threads, blind, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, serving, blind, t.* EXCLUDE (dbms, device, workload),
         b.estimate AS bytes, b.low AS bytes_low, b.high AS bytes_high, b.q_value AS bytes_q, b.reference AS bytes_before,
         n.estimate AS number, n.low AS number_low, n.high AS number_high, n.q_value AS number_q,
         n.reference AS number_before,
@@ -64,10 +64,10 @@ compared AS (
     LEFT JOIN reads_behind h USING (dbms, device, workload, knob, value)
 ),
 
--- Everything from the side of the slower setting. Times are those of all clients, per operation.
+-- Everything from the side of the slower setting. Times are those of all threads that serve clients, per operation.
 sided AS (
     SELECT *,
-        threads * 1e6 / reference * abs(exp(-estimate) - 1) AS slow_us,
+        serving * 1e6 / reference * abs(exp(-estimate) - 1) AS slow_us,
         -sign(estimate) * bytes AS more_bytes,
         -sign(estimate) * number AS more_number,
         greatest(of_slower(estimate, bytes_high, -bytes_low), of_slower(estimate, number_high, -number_low))
@@ -131,7 +131,7 @@ SELECT
         reads_per_op: {before: number_before, after: number_before * exp(number), q_value: number_q, counts: by_number},
         bytes_per_read: {before: reference_bytes, after: value_bytes},
         read_us: {before: reference_us, after: value_us},
-        difference_us: slow_us, threads: threads,
+        difference_us: slow_us, serving: serving,
         least_share: least(one_share, other_share), most_share: greatest(one_share, other_share),
         share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND (by_bytes OR by_number) AND time_ruled_out,
         no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),

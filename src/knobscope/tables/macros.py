@@ -4,6 +4,7 @@ Of a cause there are two kinds of evidence: the time that clients waited, where 
 `share_by_time`), and counts (`rates_of`, `share_by_counts`). `share_of_cause` takes the time where it is known.
 """
 
+from knobscope.specs.models.thread_classes import SESSION
 from knobscope.text.formats import LEAST_REQUESTS
 
 __all__ = ["MACROS", "TABLE_MACROS"]
@@ -113,12 +114,12 @@ MACROS: dict[str, str] = {
                    high: least(share['high'], most), by_time: false} END
     """,
     # How much of the lost time clients surely do not spend on CPU: what the slower setting may compute more (the upper
-    # end of the interval), divided by the clients, is taken off. Where CPU time is unknown, so is this.
-    "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, threads)": """
+    # end of the interval), divided by the threads that serve them, is taken off. Where CPU time is unknown, so is this.
+    "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, serving)": """
         CASE WHEN cpu_low IS NOT NULL
              THEN 1 - greatest(
                 0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_high, cpu_low)) - 1)
-             ) / nullif(greatest(coalesce(threads, 1), 1) * slow_us, 0) END
+             ) / nullif(serving * slow_us, 0) END
     """,
     # A code for why an effect has no interval.
     "lack_of_runs(runs, blocks, estimate)": """
@@ -131,6 +132,19 @@ MACROS: dict[str, str] = {
 TABLE_MACROS: dict[str, str] = {
     # Effects of all values on one metric, to be joined by case, knob and value.
     "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
+    # How many threads serve the clients of a case at a time: one each, unless waits show fewer. An event loop alone serves
+    # all of them, so what it waits for all of them wait for.
+    "serving_threads()": f"""
+        WITH served AS (
+            SELECT run_id, nullif(max(threads), 0) AS sessions
+            FROM waits WHERE thread_class = '{SESSION}' GROUP BY run_id
+        )
+        SELECT dbms, device, workload,
+            least(greatest(any_value(threads), 1), coalesce(median(sessions), 'infinity'::DOUBLE)) AS serving
+        FROM cases LEFT JOIN (SELECT run_id, dbms, device, workload, sessions FROM served JOIN runs USING (run_id))
+            USING (dbms, device, workload)
+        GROUP BY dbms, device, workload
+    """,  # noqa: S608 - a name of ours
     # How often in each second the slower and the faster setting do what a metric counts per operation (as differences),
     # and half the width of the 95 % interval of the difference between the two.
     "rates_of(counted)": """
@@ -154,8 +168,8 @@ TABLE_MACROS: dict[str, str] = {
             number_after(w.reference, w.estimate) AS value_waited_us, w.reference AS reference_waited_us
         FROM (
             SELECT t.*, -sign(estimate) * reference
-                / nullif(1e6 * greatest(threads, 1) * abs(exp(-estimate) - 1), 0) AS scale
-            FROM effects_on('throughput_ops') t JOIN cases USING (dbms, device, workload)
+                / nullif(1e6 * serving * abs(exp(-estimate) - 1), 0) AS scale
+            FROM effects_on('throughput_ops') t JOIN serving_threads() USING (dbms, device, workload)
         ) JOIN effects_on('wait_' || reason || '_us_per_op') w USING (dbms, device, workload, knob, value)
     """,
     # The share of the clients' time that they wait for any of some reasons with the default configuration; no row where
@@ -171,8 +185,8 @@ TABLE_MACROS: dict[str, str] = {
         )
         SELECT dbms, device, workload,
             sum(level) FILTER (metric <> 'throughput_ops')
-                * any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / greatest(any_value(threads), 1) AS waiting
-        FROM levels JOIN cases USING (dbms, device, workload)
+                * any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / any_value(serving) AS waiting
+        FROM levels JOIN serving_threads() USING (dbms, device, workload)
         GROUP BY ALL
         HAVING sum(level) FILTER (metric <> 'throughput_ops') IS NOT NULL
     """,

@@ -256,7 +256,7 @@ RUN_VIEWS: dict[str, str] = {
                 runs: runs, bpf: bpf_runs, lossy: lossy_runs,
                 foreign_share: CASE WHEN NOT dedicated AND unattributed > told_unattributed() THEN unattributed END
             } AS watched
-        FROM counted
+        FROM counted JOIN serving_threads() USING (dbms, device, workload)
     """,
 }
 

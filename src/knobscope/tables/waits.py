@@ -69,7 +69,10 @@ class WaitFileRow(RunColumns, total=False):
 
 
 class WaitStackRow(RunColumns, total=False):
-    """Where in the kernel threads waited in a run: the stacks that took most time; with `watch: [waits]`."""
+    """Where in the kernel threads waited in a run: the stacks that took most time; with `watch: [waits]`.
+
+    Where the request that ends a wait tells its reason, few stacks are taken; their figures stand for all of that kind.
+    """
 
     reason: Annotated[Text, "As in `waits`."]
     syscall: Annotated[Text | None, "System call that they waited in; NULL: none, or not known."]

@@ -119,6 +119,7 @@ class StudyMaker:
     stalls: float = 0.0  # share of runs in which something else makes it several times as long
     pauses: bool = True  # whether there are moments without writes
     threads: int = 2  # of the client
+    sessions: int | None = None  # threads that serve the clients; None: one each
     waits: tuple[tuple[str, float], ...] = ()  # of sessions at the sentinel, as in Truth; none: not watched
     cpu_us: float = 800.0  # per operation, at the sentinel
 
@@ -335,9 +336,10 @@ class StudyMaker:
         changes, rows = dict(truth.waits), []
         for reason, micros in self.waits:
             time = run["operations"] * (micros + changes.get(reason, 0.0)) * np.exp(rng.normal(0, self.noise))
-            for thread_class, time_us in (("session", time), ("checkpointer", 1e6)):
+            sessions = self.sessions or self.threads
+            for thread_class, threads, time_us in (("session", sessions, time), ("checkpointer", 1, 1e6)):
                 row = {"run_id": run["run_id"], "thread_class": thread_class, "reason": reason, "time_us": time_us}
-                rows.append(row | {"threads": 1, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
+                rows.append(row | {"threads": threads, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
         return rows
 
     def _series(self, run: dict[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:

@@ -33,3 +33,15 @@ def test_time_decides_against_counts(judge_one: Judge, rule: str, truth: Truth, 
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]
     assert not findings["sentence"].str.contains("watch: [waits]", regex=False).any()
+
+
+@pytest.mark.parametrize(("sessions", "verdict"), [(1, "mismatch"), (8, "none"), (40, "none")])
+def test_what_an_event_loop_waits_for_all_of_its_clients_wait_for(
+    judge_one: Judge, sessions: int, verdict: str
+) -> None:
+    """An operation takes 492 us more; of a thread for each of eight clients that is eight times as much time."""
+    case = {"truth": {("page", "16"): Truth(SLOWER, flushes=1.0, waits=(("flush", 450.0),))}}
+    more = {"noise": 0.006, "repeats": 4, "knobs": ("page",), "threads": 8, "sessions": sessions}
+    findings = judge_one("flush", [case], case, waits=WAITS, **more)
+    row = findings.set_index(["knob", "value"]).loc[("page", "16")]
+    assert row["verdict"] == verdict, row["sentence"]

@@ -64,10 +64,10 @@ _BY_RUN = f"""
         GROUP BY run_id
     )
     SELECT dbms, device, workload, has_pauses, quiet_us, busy_us, waited_us, reads, read_bytes,
-        window_s * 1e6 AS window_us, greatest(threads, 1) AS threads
+        window_s * 1e6 AS window_us, serving
     FROM runs_judged
     JOIN runs USING (run_id)
-    JOIN cases USING (dbms, device, workload)
+    JOIN serving_threads() USING (dbms, device, workload)
     JOIN defaults USING (run_id)
 """  # noqa: S608 - a number of ours
 
@@ -106,7 +106,7 @@ def _compare(
     runs: "pd.DataFrame", without: "pd.Series[float]", beside: "pd.Series[float]", compared_with: str
 ) -> dict[str, Any]:
     """Return how much longer reads take together with writes than without, and what would be gained if they did not."""
-    saved = (runs["waited_us"] - runs["reads"] * without) / (runs["window_us"] * runs["threads"])
+    saved = (runs["waited_us"] - runs["reads"] * without) / (runs["window_us"] * runs["serving"])
     gain = mean_over_runs(-np.log1p(-saved.clip(-_MOST_SAVED, _MOST_SAVED)))
     return {
         "runs": len(runs),
