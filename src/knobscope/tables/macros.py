@@ -132,8 +132,8 @@ MACROS: dict[str, str] = {
 TABLE_MACROS: dict[str, str] = {
     # Effects of all values on one metric, to be joined by case, knob and value.
     "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
-    # How many threads serve the clients of a case at a time: one each, unless waits show fewer. An event loop alone serves
-    # all of them, so what it waits for all of them wait for.
+    # How many threads serve the clients of a case at a time: one each, unless waits show fewer. An event loop serves
+    # all of them alone, so what it waits for all of them wait for.
     "serving_threads()": f"""
         WITH served AS (
             SELECT run_id, nullif(max(threads), 0) AS sessions
