@@ -6,6 +6,7 @@ waits for another one is given what that one does in the same sample, as far as 
 """
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -141,7 +142,8 @@ def summarise_moments(moments: Sequence[Moment], resolve: Callable[[Moment, int]
 
 # PostgreSQL
 
-# In one statement, so that it sees the sessions as soon as its time has come: while a client asks, their waits end.
+# In one statement, so that it sees the sessions as soon as its time has come: while a client asks, their waits end. At
+# random moments: each sample makes the sessions wait, and what they do afterwards would repeat itself until the next.
 _ACTIVITY = r"""
 do $$
 declare
@@ -149,7 +151,7 @@ declare
     at numeric;
 begin
     loop
-        perform pg_sleep(0.01), pg_stat_clear_snapshot();
+        perform pg_sleep(0.02 * random()), pg_stat_clear_snapshot();
         at := extract(epoch from clock_timestamp());
         with activity as materialized (
             select pid, (backend_type = 'client backend')::int as is_session, wait_event_type = 'Lock' as is_locked,
@@ -327,7 +329,7 @@ def open_mariadb(server: int) -> Iterator[Opinions]:
         def sample() -> None:
             _hurry(threading.get_native_id(), client.pid)
             threads: dict[int, int] = {}
-            while not is_over.wait(0.01):
+            while not is_over.wait(random.uniform(0, 0.02)):  # noqa: S311 - no secret
                 own, moment = _ask_mariadb(client, process, threads)
                 if own not in own_threads:
                     _hurry(own)

@@ -92,10 +92,12 @@ judged AS (
         coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
         -- The share of the clients' time in which they may wait for the device: as watched, or what CPU time leaves.
-        waited.waiting, coalesce(waited.waiting, 1 - cpus / greatest(coalesce(threads, 1), 1)) AS waiting_share,
-        coalesce(waited.waiting < getvariable('least_waiting'), false) AS is_seldom_waited,
+        coalesce(waited.possibly_waiting, 1 - cpus / greatest(coalesce(threads, 1), 1)) AS waiting_share,
+        coalesce(waited.possibly_waiting < getvariable('least_waiting'), false) AS is_seldom_waited,
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AND NOT is_seldom_waited AS is_mismatch,
-        flushed.waiting AS waiting_for_flushes,
+        CASE WHEN decides(
+            flushed.waiting, flushed.waiting, flushed.possibly_waiting - flushed.waiting, getvariable('held_share')
+        ) THEN flushed.waiting END AS waiting_for_flushes,
         CASE
             WHEN coalesce(waiting_for_flushes, flushing) >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
             WHEN depth < full_depth / 2 THEN 'depth'
@@ -133,7 +135,7 @@ SELECT
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
-        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, waits_watched: waiting IS NOT NULL,
+        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, waits_watched: waiting_for_flushes IS NOT NULL,
         waiting_for_flushes: waiting_for_flushes, is_seldom_waited: is_seldom_waited,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched

@@ -50,7 +50,7 @@ compared AS (
         abs(us_after - us_before) AS slow_us,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
         b.estimate AS written, b.low AS written_low, b.high AS written_high,
-        slower_rate, faster_rate, margin, waited, waited_low, waited_high,
+        slower_rate, faster_rate, margin, waited, waited_low, waited_high, unfollowed,
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
         allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
@@ -68,7 +68,7 @@ compared AS (
 
 shared AS (
     SELECT *, share_of_cause(
-        share_by_time(waited, waited_low, waited_high),
+        share_by_time(waited, waited_low, waited_high, unfollowed, getvariable('flush_share')),
         share_by_counts(slower_rate, faster_rate, margin, net_us, net_us, estimate, least(allowed, 1))
     ) AS share
     FROM compared

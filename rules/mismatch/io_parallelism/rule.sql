@@ -92,16 +92,16 @@ cases_judged AS (
         CASE WHEN mostly_writes THEN best_write_depth ELSE device_profile.best_queue_depth END AS best_depth,
         device_gain < 1 + getvariable('min_effect') AS does_no_more,
         -- The share of the clients' time that they wait for requests: as watched, or at most as much as it is busy.
-        waiting, coalesce(waiting, busy) AS waited_share,
+        possibly_waiting, coalesce(possibly_waiting, busy) AS waited_share,
         most_gain(least(busy, waited_share), device_gain) AS gain,
-        coalesce(waiting < getvariable('least_waited'), false) AS is_seldom_waited,
+        coalesce(possibly_waiting < getvariable('least_waited'), false) AS is_seldom_waited,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN threads <= 1 AND coalesce(reads_per_op, 0) < getvariable('enough_reads') THEN 'one_client'
             WHEN s.runs IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT coalesce(does_no_more, false)
-                AND waiting IS NULL AND busy < getvariable('least_waited') THEN 'seldom_waited'
+                AND possibly_waiting IS NULL AND busy < getvariable('least_waited') THEN 'seldom_waited'
             WHEN confined AND coalesce(configurations, 0) = 0 AND NOT is_seldom_waited THEN 'untried'
         END AS obstacle
     FROM visibility v
@@ -117,7 +117,7 @@ SELECT
     verdict_of(obstacle, confined AND freed = 0 AND NOT coalesce(does_no_more, false) AND NOT is_seldom_waited) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN gain END AS penalty,
     {
-        busy_share: busy, waiting_share: waiting, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
+        busy_share: busy, waiting_share: possibly_waiting, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
         busy_depth: depth, hardware_queues: queues, top_queue_share: top_queue,
         queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
         confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads, reads_per_op: reads_per_op,

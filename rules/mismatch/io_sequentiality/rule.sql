@@ -42,9 +42,12 @@ compared AS (
     SELECT dbms, device, workload, watched, blind, requests, t.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
-        computing.waited + coalesce(queueing.waited, 0) AS computed,
-        computing.waited_low + coalesce(queueing.waited_low, 0) AS computed_low,
-        computing.waited_high + coalesce(queueing.waited_high, 0) AS computed_high,
+        share_by_time(
+            computing.waited + coalesce(queueing.waited, 0), computing.waited_low + coalesce(queueing.waited_low, 0),
+            computing.waited_high + coalesce(queueing.waited_high, 0), computing.unfollowed, getvariable('cpu_share')
+        ) AS computing_share,
+        computing_share['sure'] AS computed, computing_share['low'] AS computed_low,
+        computing_share['high'] AS computed_high,
         flushing.waited AS flushing_share,
         w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
         w.reference AS write_before,

@@ -52,6 +52,7 @@ compared AS (
         waits.waited + coalesce(flushing.waited, 0) AS waited,
         waits.waited_low + coalesce(flushing.waited_low, 0) AS waited_low,
         waits.waited_high + coalesce(flushing.waited_high, 0) AS waited_high,
+        waits.unfollowed AS unfollowed,
         of_slower(t.estimate, value_busy, reference_busy) AS busy,
         of_slower(t.estimate, reference_busy, value_busy) AS faster_busy,
         of_slower(t.estimate, value_waited_writes, reference_waited_writes) AS waited_writes,
@@ -93,7 +94,7 @@ shared AS (
              THEN coalesce(least(waited_writes, slower_rate) * 2 * write_unit_us / 1e6 / nullif(lost_share(estimate), 0),
                 CASE WHEN waited_writes = 0 THEN 0 END) END AS waited_share,
         least(allowed, coalesce(waited_share, 1), 1) AS most,
-        share_by_time(waited, waited_low, waited_high) AS by_time,
+        share_by_time(waited, waited_low, waited_high, unfollowed, getvariable('fill_share')) AS by_time,
         share_of_cause(
             by_time,
             CASE WHEN write_unit_us IS NOT NULL

@@ -35,10 +35,14 @@ throughput AS (
 -- What clients wait for reads more with a value, in microseconds per operation, at least and at most: the only place
 -- that knows where the time comes from.
 waited AS (
-    SELECT dbms, device, workload, knob, value, w.estimate IS NOT NULL AS is_exact,
-        coalesce(w.estimate + coalesce(f.estimate, 0), l.estimate) AS one,
-        coalesce(w.low + coalesce(f.low, 0), l.low) AS one_low,
-        coalesce(w.high + coalesce(f.high, 0), l.high) AS one_high,
+    SELECT dbms, device, workload, knob, value,
+        coalesce(decides(
+            reading.waited + coalesce(faulting.waited, 0), reading.waited_high + coalesce(faulting.waited_high, 0),
+            reading.unfollowed, getvariable('read_share')
+        ), false) AS is_exact,
+        CASE WHEN is_exact THEN w.estimate + coalesce(f.estimate, 0) ELSE l.estimate END AS one,
+        CASE WHEN is_exact THEN w.low + coalesce(f.low, 0) ELSE l.low END AS one_low,
+        CASE WHEN is_exact THEN w.high + coalesce(f.high, 0) ELSE l.high END AS one_high,
         CASE WHEN is_exact THEN one ELSE m.estimate END AS other,
         CASE WHEN is_exact THEN one_low ELSE m.low END AS other_low,
         CASE WHEN is_exact THEN one_high ELSE m.high END AS other_high
@@ -47,6 +51,8 @@ waited AS (
     LEFT JOIN effects_on('read_busy_us_per_op') m USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('wait_read_us_per_op') w USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('wait_fault_us_per_op') f USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('read') reading USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('fault') faulting USING (dbms, device, workload, knob, value)
 ),
 
 compared AS (

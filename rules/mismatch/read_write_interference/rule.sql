@@ -65,9 +65,9 @@ used AS (
 
 -- The share of the clients' time in which they may wait: as watched, or what CPU time leaves.
 waiting AS (
-    SELECT dbms, device, workload, any_value(waiting) IS NOT NULL AS waits_watched,
+    SELECT dbms, device, workload, any_value(possibly_waiting) IS NOT NULL AS waits_watched,
         coalesce(
-            any_value(waiting), 1 - median(cpu_s_per_op * throughput_ops) / greatest(coalesce(any_value(threads), 1), 1)
+            any_value(possibly_waiting), 1 - median(cpu_s_per_op * throughput_ops) / greatest(coalesce(any_value(threads), 1), 1)
         ) AS waiting_share
     FROM visibility
     LEFT JOIN waiting_by_default(['read', 'fault', 'async']) USING (dbms, device, workload)

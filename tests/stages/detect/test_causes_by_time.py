@@ -19,7 +19,7 @@ CASES = [
     ("io_size", Truth(SLOWER, writes=0.4, waits=(("write", 800.0),)), "mismatch", "by the time that clients wait"),
     ("io_size", Truth(SLOWER, writes=0.4, waits=(("cpu", 900.0),)), "none", "wait for writes and flushes for at most"),
     ("io_sequentiality", Truth(SLOWER, cpu=0.7, write_run=0.4, waits=(("cpu", 900.0),)), "mismatch", "compute or wait"),
-    ("io_sequentiality", Truth(SLOWER, cpu=0.7, write_run=0.4, waits=(("lock", 900.0),)), "none", "for at most"),
+    ("io_sequentiality", Truth(SLOWER, cpu=0.7, write_run=0.4, waits=(("journal", 900.0),)), "none", "for at most"),
 ]
 
 
@@ -45,3 +45,17 @@ def test_what_an_event_loop_waits_for_all_of_its_clients_wait_for(
     findings = judge_one("flush", [case], case, waits=WAITS, **more)
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
+
+
+@pytest.mark.parametrize("reason", ["timer", "lock"])
+def test_counts_decide_where_clients_wait_for_others_that_are_not_followed(judge_one: Judge, reason: str) -> None:
+    """One client flushes while the other sleeps until it has: the flush is the cause, also for that one."""
+    shared = {"noise": 0.006, "repeats": 4, "knobs": ("page",), "cpu_us": 50.0}
+    watched = {"truth": {("page", "16"): Truth(SLOWER, flushes=1.0, waits=(("flush", 400.0), (reason, 550.0)))}}
+    computing = {"truth": {("page", "16"): Truth(SLOWER, flushes=1.0, waits=(("flush", 100.0), ("cpu", 850.0)))}}
+    rows = [
+        judge_one("flush", [case], case, **shared, waits=waits).set_index(["knob", "value"]).loc[("page", "16")]
+        for case, waits in ((watched, ()), (watched, (*WAITS, (reason, 10.0))), (computing, (*WAITS, (reason, 10.0))))
+    ]
+    assert [row["verdict"] for row in rows] == ["mismatch", "mismatch", "none"], [row["sentence"] for row in rows]
+    assert "the additional flushes" in rows[1]["sentence"]

@@ -31,7 +31,7 @@ CASES: list[tuple[Truth, dict[str, Any], str, str]] = [
         Truth(throughput=-0.4, read_bytes=1.4, read_us=1.2),
         READ | {"threads": 8, "depth_one": 1.0, "read_us": 150.0},
         "insufficient",
-        "`watch: [waits]` would tell",
+        "(`watch: [waits]`)",
     ),
 ]
 
