@@ -50,7 +50,7 @@ compared AS (
         abs(us_after - us_before) AS slow_us,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
         b.estimate AS written, b.low AS written_low, b.high AS written_high,
-        slower_rate, faster_rate, margin, waited, waited_low, waited_high, unfollowed,
+        slower_rate, faster_rate, margin, waited, waited_low, waited_high, left_open,
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
         allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
@@ -59,7 +59,7 @@ compared AS (
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN rates_of('flushes_per_op') USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('flush') USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('flush', may_hide(['flush'])) USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('write_bytes_per_op') b USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
@@ -68,7 +68,7 @@ compared AS (
 
 shared AS (
     SELECT *, share_of_cause(
-        share_by_time(waited, waited_low, waited_high, unfollowed, getvariable('flush_share')),
+        share_by_time(waited, waited_low, waited_high, left_open, getvariable('flush_share')),
         share_by_counts(slower_rate, faster_rate, margin, net_us, net_us, estimate, least(allowed, 1))
     ) AS share
     FROM compared

@@ -44,7 +44,7 @@ compared AS (
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
         share_by_time(
             computing.waited + coalesce(queueing.waited, 0), computing.waited_low + coalesce(queueing.waited_low, 0),
-            computing.waited_high + coalesce(queueing.waited_high, 0), computing.unfollowed, getvariable('cpu_share')
+            computing.waited_high + coalesce(queueing.waited_high, 0), computing.left_open, getvariable('cpu_share')
         ) AS computing_share,
         computing_share['sure'] AS computed, computing_share['low'] AS computed_low,
         computing_share['high'] AS computed_high,
@@ -74,9 +74,9 @@ compared AS (
     LEFT JOIN effects_on('read_sequential_share') r USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('cpu') computing USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('runnable') queueing USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('flush') flushing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('cpu', unfollowed()) computing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('runnable', unfollowed()) queueing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('flush', unfollowed()) flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
     LEFT JOIN asked USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)

@@ -52,7 +52,7 @@ compared AS (
         waits.waited + coalesce(flushing.waited, 0) AS waited,
         waits.waited_low + coalesce(flushing.waited_low, 0) AS waited_low,
         waits.waited_high + coalesce(flushing.waited_high, 0) AS waited_high,
-        waits.unfollowed AS unfollowed,
+        waits.left_open AS left_open,
         of_slower(t.estimate, value_busy, reference_busy) AS busy,
         of_slower(t.estimate, reference_busy, value_busy) AS faster_busy,
         of_slower(t.estimate, value_waited_writes, reference_waited_writes) AS waited_writes,
@@ -69,8 +69,8 @@ compared AS (
     LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
     LEFT JOIN rates_of('unaligned_writes_per_op') r USING (dbms, device, workload, knob, value)
     LEFT JOIN rates_of('flushes_per_op') g USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('write') waits USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('flush') flushing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('write', may_hide(['flush', 'write'])) waits USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('flush', may_hide(['flush', 'write'])) flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
@@ -94,7 +94,7 @@ shared AS (
              THEN coalesce(least(waited_writes, slower_rate) * 2 * write_unit_us / 1e6 / nullif(lost_share(estimate), 0),
                 CASE WHEN waited_writes = 0 THEN 0 END) END AS waited_share,
         least(allowed, coalesce(waited_share, 1), 1) AS most,
-        share_by_time(waited, waited_low, waited_high, unfollowed, getvariable('fill_share')) AS by_time,
+        share_by_time(waited, waited_low, waited_high, left_open, getvariable('fill_share')) AS by_time,
         share_of_cause(
             by_time,
             CASE WHEN write_unit_us IS NOT NULL

@@ -38,7 +38,7 @@ waited AS (
     SELECT dbms, device, workload, knob, value,
         coalesce(decides(
             reading.waited + coalesce(faulting.waited, 0), reading.waited_high + coalesce(faulting.waited_high, 0),
-            reading.unfollowed, getvariable('read_share')
+            reading.left_open, getvariable('read_share')
         ), false) AS is_exact,
         CASE WHEN is_exact THEN w.estimate + coalesce(f.estimate, 0) ELSE l.estimate END AS one,
         CASE WHEN is_exact THEN w.low + coalesce(f.low, 0) ELSE l.low END AS one_low,
@@ -51,8 +51,8 @@ waited AS (
     LEFT JOIN effects_on('read_busy_us_per_op') m USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('wait_read_us_per_op') w USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('wait_fault_us_per_op') f USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('read') reading USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('fault') faulting USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('read', may_hide(['read', 'fault'])) reading USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for('fault', may_hide(['read', 'fault'])) faulting USING (dbms, device, workload, knob, value)
 ),
 
 compared AS (

@@ -9,9 +9,6 @@ from knobscope.text.formats import LEAST_REQUESTS
 
 __all__ = ["MACROS", "TABLE_MACROS"]
 
-#: Metrics of time in which a client sleeps, or waits for a thread that could not be followed.
-_UNFOLLOWED = tuple(f"wait_{reason}_us_per_op" for reason in ("lock", "timer", "other", "unknown"))
-
 #: What rules share. Estimates are natural-log ratios unless the name says share; thresholds are those of the study.
 MACROS: dict[str, str] = {
     "is_significant(estimate, q)": """
@@ -97,16 +94,29 @@ MACROS: dict[str, str] = {
             by_time: false
         }
     """,
-    # Whether time decides: not where clients sleep, or wait for others that could not be followed, since what these did
-    # is not known (SQLite's clients sleep until the file is free). A tenth, which leaves little open, is our choice.
-    "decides(waited, waited_high, unfollowed, asked)": """
-        waited >= asked OR waited_high + unfollowed < asked OR (waited IS NOT NULL AND unfollowed < 0.1)
+    # Reasons of clients that sleep, or wait for others that could not be followed: what these did is not known.
+    # SQLite's clients sleep until the file is free.
+    "unfollowed()": "['lock', 'timer', 'other', 'unknown']",
+    # The other reasons that may hide a wait for some requests: also those for other requests, which take longer when
+    # the device is busy with the former. Reads of MariaDB wait for its flushes.
+    "may_hide(own)": """
+        unfollowed() || list_filter(
+            ['flush', 'write', 'read', 'fault', 'async', 'journal'], lambda reason: NOT list_contains(own, reason)
+        )
+    """,
+    "is_wait_for(metric, reasons)": """
+        list_contains(['wait_' || reason || '_us_per_op' FOR reason IN reasons], metric)
+    """,
+    # Whether time decides: not where waits that may hide the one asked for leave it open. A tenth, which leaves little
+    # open, is our choice.
+    "decides(waited, waited_high, left_open, asked)": """
+        waited >= asked OR waited_high + left_open < asked OR (waited IS NOT NULL AND left_open < 0.1)
     """,
     # The same by the time that clients waited, with its interval, from `waited_for`; NULL where nobody watched waits,
     # or where they leave it open whether the share is as large as asked for.
-    "share_by_time(waited, waited_low, waited_high, unfollowed, asked)": """
-        CASE WHEN decides(waited, waited_high, unfollowed, asked)
-             THEN {low: waited_low, sure: waited, high: waited_high + unfollowed, by_time: true} END
+    "share_by_time(waited, waited_low, waited_high, left_open, asked)": """
+        CASE WHEN decides(waited, waited_high, left_open, asked)
+             THEN {low: waited_low, sure: waited, high: waited_high + left_open, by_time: true} END
     """,
     # Time decides where it can.
     "share_of_cause(by_time, by_counts)": "coalesce(by_time, by_counts)",
@@ -170,30 +180,30 @@ TABLE_MACROS: dict[str, str] = {
         JOIN effects_on(counted) c USING (dbms, device, workload, knob, value)
     """,
     # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval,
-    # and the time per operation with each setting; no row where nobody watched waits. `unfollowed`: the share that they
-    # waited for others, or slept, while it is not known what those did.
-    "waited_for(reason)": f"""
+    # and the time per operation with each setting; no row where nobody watched waits. `left_open`: the share that they
+    # waited for reasons which may hide this one.
+    "waited_for(reason, hiding)": """
         WITH scaled AS (
             SELECT t.*, -sign(estimate) * reference
                 / nullif(1e6 * serving * abs(exp(-estimate) - 1), 0) AS scale
             FROM effects_on('throughput_ops') t JOIN serving_threads() USING (dbms, device, workload)
         ), others AS (
-            SELECT dbms, device, workload, knob, value, sum(greatest(scale * w.estimate, 0)) AS unfollowed
+            SELECT dbms, device, workload, knob, value, sum(greatest(scale * w.estimate, 0)) AS left_open
             FROM scaled JOIN effects w USING (dbms, device, workload, knob, value)
-            WHERE w.metric IN {_UNFOLLOWED}
+            WHERE is_wait_for(w.metric, hiding)
             GROUP BY ALL
         )
         SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
             least(scale * w.low, scale * w.high) AS waited_low, greatest(scale * w.low, scale * w.high) AS waited_high,
-            coalesce(unfollowed, 0) AS unfollowed,
+            coalesce(left_open, 0) AS left_open,
             number_after(w.reference, w.estimate) AS value_waited_us, w.reference AS reference_waited_us
         FROM scaled
         JOIN effects_on('wait_' || reason || '_us_per_op') w USING (dbms, device, workload, knob, value)
         LEFT JOIN others USING (dbms, device, workload, knob, value)
-    """,  # noqa: S608 - names of ours
+    """,
     # The share of the clients' time that they wait for any of some reasons with the default configuration, and the
     # share that they may; no row where nobody watched waits.
-    "waiting_by_default(reasons)": f"""
+    "waiting_by_default(reasons)": """
         WITH levels AS (
             SELECT dbms, device, workload, metric, median(reference) AS level
             FROM effects
@@ -202,12 +212,10 @@ TABLE_MACROS: dict[str, str] = {
         )
         SELECT dbms, device, workload,
             any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / any_value(serving) AS scale,
-            scale * sum(level) FILTER (
-                list_contains(['wait_' || reason || '_us_per_op' FOR reason IN reasons], metric)
-            ) AS waiting,
-            waiting + scale * coalesce(sum(level) FILTER (metric IN {_UNFOLLOWED}), 0) AS possibly_waiting
+            scale * sum(level) FILTER (is_wait_for(metric, reasons)) AS waiting,
+            waiting + scale * coalesce(sum(level) FILTER (is_wait_for(metric, unfollowed())), 0) AS possibly_waiting
         FROM levels JOIN serving_threads() USING (dbms, device, workload)
         GROUP BY ALL
         HAVING waiting IS NOT NULL
-    """,  # noqa: S608 - names of ours
+    """,
 }
