@@ -91,8 +91,13 @@ judged AS (
         reading + writing AS used,
         coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
-        -- The share of the clients' time in which they may wait for the device: as watched, or what CPU time leaves.
-        coalesce(waited.possibly_waiting, 1 - cpus / greatest(coalesce(threads, 1), 1)) AS waiting_share,
+        -- The share of the clients' time in which they may wait for the device: as watched, and where that leaves it open
+        -- no more than CPU time does.
+        decides(
+            waited.waiting, waited.waiting, waited.possibly_waiting - waited.waiting, getvariable('least_waiting')
+        ) AS is_told,
+        least(waited.possibly_waiting, CASE WHEN NOT coalesce(is_told, false) THEN 1 - cpus / serving END)
+            AS waiting_share,
         coalesce(waited.possibly_waiting < getvariable('least_waiting'), false) AS is_seldom_waited,
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AND NOT is_seldom_waited AS is_mismatch,
         CASE WHEN decides(
