@@ -275,8 +275,7 @@ static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t
         note_request(t, now);
         if (call && call->is_plain)
             t->ends_seen = t->what.request ? t->ends_seen + 1 : 0;
-    }
-    else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
+    } else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
         t->served += 1;
     t->tail.start = t->since;
     t->tail.what = t->what;

@@ -165,15 +165,18 @@ TABLE_MACROS: dict[str, str] = {
         GROUP BY dbms, device, workload
     """,  # noqa: S608 - a name of ours
     # How often in each second the slower and the faster setting do what a metric counts per operation (as differences),
-    # and half the width of the 95 % interval of the difference between the two.
+    # and half the width of the 95 % interval of the difference between the two. Counts vary in proportion to their
+    # size: where there are none, their number is certain, however many operations there are.
     "rates_of(counted)": """
         SELECT t.dbms, t.device, t.workload, t.knob, t.value,
-            number_after(c.reference, c.estimate) * t.reference * exp(t.estimate) AS value_rate,
+            number_after(c.reference, c.estimate) AS value_number,
+            value_number * t.reference * exp(t.estimate) AS value_rate,
             c.reference * t.reference AS reference_rate,
             of_slower(t.estimate, value_rate, reference_rate) AS slower_rate,
             of_slower(t.estimate, reference_rate, value_rate) AS faster_rate,
             sqrt(
-                pow((c.high - c.low) / 2 * t.reference * exp(t.estimate), 2)
+                (pow(value_rate, 2) + pow(reference_rate, 2))
+                    * pow((c.high - c.low) / 2 / nullif(greatest(value_number, c.reference), 0), 2)
                 + pow((t.high - t.low) / 2 * value_rate, 2)
             ) AS margin
         FROM effects_on('throughput_ops') t
