@@ -140,7 +140,7 @@ def test_a_busy_database_is_counted_and_ends_no_thread(on_sqlite: SessionFactory
     session = on_sqlite(init=["pragma busy_timeout=1", "pragma synchronous=off"])
     with (
         sqlite3.connect(database, isolation_level=None) as blocker,
-        YcsbRun(session, warmup_s=0, measure_s=3.5, interval_ms=200) as run,
+        YcsbRun(session, warmup_s=0, measure_s=5, interval_ms=200) as run,
     ):
         run.wait_measuring(PATIENCE_S)
         blocker.execute("pragma busy_timeout=5000")
