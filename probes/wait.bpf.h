@@ -30,7 +30,7 @@ enum { IN_KERNEL, FOR_THREAD, FOR_PEER, FOR_TIME, FOR_REQUESTS, ENDS_THREAD, KIN
 enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
-// `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack; a stack costs more than all the rest.
+// `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack, which costs more than all else.
 struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
 // `is_io`: the kernel says that it waits for I/O. `is_for_thread`: another followed thread woke it, whatever it slept in.
 // `request`: operation + 1 of the request whose end woke it.

@@ -147,7 +147,7 @@ def test_few_stacks_stand_for_all_waits_of_their_kind(profile: Callable[[str], t
     assert {"flush", "write"} & {row["reason"] for row in stacks}
     for reason in {row["reason"] for row in stacks}:
         total = sum(row["time_us"] for row in stacks if row["reason"] == reason)
-        assert total == pytest.approx(thread.sum(reason, links=(0,)), rel=0.05, abs=2_000)
+        assert total >= 0.95 * thread.sum(reason, links=(0,)) - 2_000  # and what others waited through this thread
 
 
 def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:

@@ -6,8 +6,8 @@
 --        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
 -- Mismatch: of value and default, the slower one waits for flushes, which account for flush_share or more of the lost
 --        time, its additional time per operation. If waits were watched, this is the time that clients waited for
---        flushes: more of them, longer ones, or ones that nobody waits for with the faster setting. Otherwise counts
---        decide: the slower one flushes more per operation, significantly, and these flushes can account for as much,
+--        flushes: more of them, longer ones, or ones that nobody waits for with the faster setting. Otherwise, or where
+--        waits for other reasons may hide this one, counts decide: the slower one flushes more per operation, significantly, and these flushes can account for as much,
 --        within the busy time of the device and what CPU time leaves; and the additional flushes per second account
 --        for half of that or more, with the lower end of the 95 % interval at a quarter or more. A slowdown by itself
 --        does not flush more often per second: if commits share a flush, fewer of them do. The time of a flush is the

@@ -336,9 +336,8 @@ class StudyMaker:
         changes, rows = dict(truth.waits), []
         for reason, micros in self.waits:
             time = run["operations"] * (micros + changes.get(reason, 0.0)) * np.exp(rng.normal(0, self.noise))
-            sessions = self.sessions or self.threads
-            for thread_class, threads, time_us in (("session", sessions, time), ("checkpointer", 1, 1e6)):
-                row = {"run_id": run["run_id"], "thread_class": thread_class, "reason": reason, "time_us": time_us}
+            for name, threads, time_us in (("session", self.sessions or self.threads, time), ("checkpointer", 1, 1e6)):
+                row = {"run_id": run["run_id"], "thread_class": name, "reason": reason, "time_us": time_us}
                 rows.append(row | {"threads": threads, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
         return rows
 
