@@ -86,9 +86,9 @@ final class RunClock extends Thread {
     return lengthNs - next < settings.intervalNs() / 2 ? lengthNs : next;
   }
 
-  /** Ends a run in which nothing works any more, for instance because the server is gone. */
+  /** Ends a run in which nothing works any more, for instance because the server is gone; a lock of another passes. */
   private void judge(Sample.Stats all, long endNs) {
-    if (all.ok() > 0 || all.failed() == 0) {
+    if (all.ok() > 0 || all.failed() == 0 || all.retried() > 0) {
       lastHopefulNs = endNs;
     } else if (endNs - lastHopefulNs >= Math.max(HOPELESS_NS, settings.intervalNs() * 3 / 2)) {
       Failures.die("no operation succeeds any more; the last was " + Failures.last());
