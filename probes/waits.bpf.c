@@ -227,7 +227,9 @@ static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t
 #pragma clang loop unroll(disable)
     for (u32 i = 1; i <= PIECES; i++) {
         struct piece_t *piece = &waker->past[(waker->head - i) & (PIECES - 1)];
-        u64 start = later(piece->start, begin), end = piece->end, counted = later(start, c->began);
+        // volatile: a load before the loop's head would close the loop, which only a jump may before Linux 6.4
+        u64 window = *(volatile u64 *)&c->began;
+        u64 start = later(piece->start, begin), end = piece->end, counted = later(start, window);
         if (end <= begin && !piece->links && piece->what.state < OWN_STATES)
             break;
         if (start >= end || piece->links >= MAX_LINKS)

@@ -64,7 +64,7 @@ def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]
         "data": data_identity(dbms, workload, generator, [name for name in knobs if dbms.knobs[name].apply == "load"]),
         "dbms": select_fields(_with_knobs(dbms, knobs), "run"),
         "device": _device_identity(specs.devices[case.device]),
-        "workload": {**select_fields(workload, "run"), "parameters": workload.parameters},
+        "workload": {**select_fields(workload, "run"), "parameters": workload.parameters, **_window_identity(workload)},
         "generator": select_fields(generator, "run") if generator else None,
         "study": select_fields(specs.study, "run"),
         "traced": select_fields(specs.study, "traced_run") if phase == "sweep" else {},
@@ -74,6 +74,11 @@ def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]
         **({"threads": dbms.threads} if "waits" in specs.study.watch and dbms.threads else {}),
         **({"client": select_fields(specs.study.client, "run")} if specs.study.client else {}),
     }
+
+
+def _window_identity(workload: Workload) -> Identity:
+    enough = workload.measure_operations
+    return {} if enough is None else {"measure_operations": enough}
 
 
 def _device_identity(device: Device) -> Identity:

@@ -135,6 +135,17 @@ def test_a_load_that_loses_records_fails(tmp_path: Path) -> None:
         load_records(sqlite_session(tmp_path / "data.sqlite", tmp_path / "client"), schema)
 
 
+def test_enough_operations_end_the_window(on_sqlite: SessionFactory) -> None:
+    with YcsbRun(on_sqlite(), warmup_s=0, measure_s=600, measure_operations=40, interval_ms=50) as run:
+        run.wait_measuring(PATIENCE_S)
+        run.wait_measured(PATIENCE_S)
+        result = run.result()
+    assert_sums_agree(result)
+    counts = [row["ops"] for row in result.intervals if row["op"] == "ALL" and row["t_s"] > 0]
+    assert sum(counts) == result.operations["ALL"]["ok"] >= 40
+    assert len(counts) == 4 or (len(counts) > 4 and sum(counts[:-1]) < 40)
+
+
 def test_a_busy_database_is_counted_and_ends_no_thread(on_sqlite: SessionFactory, database: Path) -> None:
     """An operation is repeated for about a second at most, and the database is locked for longer."""
     session = on_sqlite(init=["pragma busy_timeout=1", "pragma synchronous=off"])

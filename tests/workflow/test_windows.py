@@ -1,6 +1,7 @@
 """What a dry run says about the number of operations in a window."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ def test_a_device_that_was_measured_is_known_better(specs: StudySpecs) -> None:
     disk, directory = describe(specs)
     assert "takes about 20 ms on hdd-7200: in a window of 3 s each client thread completes about 150" in disk
     assert "takes about 1 ms on local-disk: in a window of 3 s each client thread completes about 3,000" in directory
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (900.0, "a window of 2 s will hold about 1,800 operations"),
+        (9000.0, "a window of 1 s will hold about 9,000 operations"),  # four intervals at least
+        (55.0, "a window of 3 s will hold about 165 operations"),
+    ],
+)
+def test_operations_end_a_window_early(specs: StudySpecs, rate: float, expected: str) -> None:
+    workload = specs.workloads["ycsb-a"].model_copy(update={"measure_operations": 1800})
+    write_runs("small", "sweep-0-0", {"throughput_ops": rate})
+    specs = replace(specs, workloads={**specs.workloads, "ycsb-a": workload})
+    assert expected in describe(specs)[0]
 
 
 def test_runs_of_the_default_configuration_say_how_many_there_were(specs: StudySpecs) -> None:

@@ -7,18 +7,20 @@
 -- Mismatch: of value and default, the slower one waits for flushes, which account for flush_share or more of the lost
 --        time, its additional time per operation. If waits were watched, this is the time that clients waited for
 --        flushes: more of them, longer ones, or ones that nobody waits for with the faster setting. Otherwise, or where
---        waits for other reasons may hide this one, counts decide: the slower one flushes more per operation, significantly, and these flushes can account for as much,
---        within the busy time of the device and what CPU time leaves; and the additional flushes per second account
---        for half of that or more, with the lower end of the 95 % interval at a quarter or more. A slowdown by itself
---        does not flush more often per second: if commits share a flush, fewer of them do. The time of a flush is the
---        average in the runs of each setting or, if no run has it, that of one after 4 KiB on this device. The time to
---        fill units that writes filled in part is no cost of the flush, and is left to rule io_size: write_unit_us for
---        the share of such writes.
+--        waits for other reasons may hide this one, counts decide: the slower one flushes more per operation,
+--        significantly, and these flushes can account for as much, within the busy time of the device and what CPU time
+--        leaves; and the additional flushes per second account for half of that or more, with the lower end of the 95 %
+--        interval at a quarter or more. A slowdown by itself does not flush more often per second: if commits share a
+--        flush, fewer of them do. The time of a flush is the average in the runs of each setting or, if no run has it,
+--        that of one after 4 KiB on this device. The time to fill units that writes filled in part is no cost of the
+--        flush, and is left to rule io_size: write_unit_us for the share of such writes.
 -- None: the intervals rule out an effect on throughput that matters, or that flushes account for flush_share of it.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the time of a flush is unknown (each reported once per case); no interval, or too wide a
 --        one; without watched waits, flushes that rise per operation and not per second, or that take longer, or leave
---        room for CPU time.
+--        room for CPU time, or whose fsyncs may account for as much: an fsync also waits for writes and for the journal
+--        of the file system, ten times as long as for the flush at most (8 times was seen), and for what the device
+--        does more for each operation.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
@@ -53,6 +55,7 @@ compared AS (
         slower_rate, faster_rate, margin, waited, waited_low, waited_high, left_open,
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
+        -sign(t.estimate) * (value_busy * us_after - reference_busy * us_before) AS more_busy_us,
         allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
         coalesce(not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving), 1) AS not_cpu
     FROM seen
@@ -85,8 +88,13 @@ judged AS (
         coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false) AS is_part,
         coalesce(is_part AND more_us >= getvariable('flush_share') * slow_us, false) AS can_be,
         coalesce(matters AND (is_part OR share.by_time) AND is_cause(share, getvariable('flush_share')), false) AS is_it,
+        coalesce(
+            is_part AND NOT share.by_time AND 10 * more_us >= getvariable('flush_share') * slow_us
+            AND more_busy_us >= getvariable('flush_share') * slow_us,
+            false
+        ) AS may_be_fsync,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')
-             ELSE most_us < getvariable('flush_share') * slow_us END AS flushes_ruled_out
+             ELSE most_us < getvariable('flush_share') * slow_us AND NOT may_be_fsync END AS flushes_ruled_out
     FROM shared
 ),
 
@@ -102,6 +110,7 @@ verdicts AS (
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND flushes_ruled_out) THEN NULL
             WHEN share.by_time AND matters THEN 'noise_of_flushes'
             WHEN is_it THEN 'cpu'
+            WHEN may_be_fsync AND most_us < getvariable('flush_share') * slow_us THEN 'fsync'
             WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
             WHEN can_be THEN 'same_rate'
             WHEN matters AND slow_more * net_us + greatest(net_us - faster_net_us, 0)

@@ -40,10 +40,17 @@ class RemoteYcsbRun(YcsbRun):
         *,
         warmup_s: float,
         measure_s: float,
+        measure_operations: int | None = None,
         interval_ms: int = 1000,
     ) -> None:
         self._machine, self._offset = machine, offset
-        super().__init__(session, warmup_s=warmup_s, measure_s=measure_s, interval_ms=interval_ms)
+        super().__init__(
+            session,
+            warmup_s=warmup_s,
+            measure_s=measure_s,
+            measure_operations=measure_operations,
+            interval_ms=interval_ms,
+        )
 
     def wait_measuring(self, timeout: float) -> int:
         """Wait for the end of the warm-up; returns its time by our clock in nanoseconds since 1970."""

@@ -126,6 +126,7 @@ def count_lost(session: Session, rows: int, supervise: Supervise = subprocess.Po
 class YcsbRun:
     """A run of a workload: warm-up, then the measured window, then the client ends. Use it in a `with` statement.
 
+    `measure_operations` end the window before `measure_s` have passed, after four intervals at least.
     Each wait has a limit in seconds and raises GeneratorError as soon as the client cannot get there any more.
     """
 
@@ -135,6 +136,7 @@ class YcsbRun:
         *,
         warmup_s: float,
         measure_s: float,
+        measure_operations: int | None = None,
         interval_ms: int = 1000,
         supervise: Supervise = subprocess.Popen,
     ) -> None:
@@ -143,6 +145,8 @@ class YcsbRun:
             "knobscope.measure.s": f"{measure_s:g}",
             "knobscope.interval.ms": str(interval_ms),
         }
+        if measure_operations is not None:
+            own["knobscope.measure.operations"] = str(measure_operations)
         self._session, self._supervise = session, supervise
         self._client = self._open(own)
 

@@ -23,6 +23,7 @@ __all__ = [
     "describe_interval",
     "describe_move",
     "describe_setting",
+    "describe_window",
     "format_count",
     "format_decimals",
     "format_fold",
@@ -75,6 +76,12 @@ def format_number(number: float | None, digits: int = 2) -> str:
 def format_count(number: float | None) -> str:
     """Return a whole number: 1,234."""
     return UNKNOWN if number is None or math.isnan(number) else f"{number:,.0f}"
+
+
+def describe_window(seconds: float, operations: int | None) -> str:
+    """Say what ends a measured window: 5 s; 2,000 operations, or 60 s."""
+    length = f"{format_number(seconds)} s"
+    return length if operations is None else f"{format_count(operations)} operations, or {length},"
 
 
 def format_decimals(number: float | None, decimals: int) -> str:

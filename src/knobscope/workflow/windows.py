@@ -7,7 +7,7 @@ bounded by how long a flush takes on the device: that was measured, or is in the
 from pathlib import Path
 
 from knobscope.durable_files import DamagedFileError
-from knobscope.specs import Case, StudySpecs
+from knobscope.specs import Case, StudySpecs, Workload
 from knobscope.specs.models.device import Device
 from knobscope.specs.models.device_model import DiskModel, FlashModel
 from knobscope.tables import DeviceProfile, read_document, read_table
@@ -30,7 +30,8 @@ def _describe_case(specs: StudySpecs, case: Case, results: Path) -> str | None:
     window = format_seconds(workload.measure_s)
     for study in (specs.study.name, "*"):
         if rate := _measured_rate(case, results, study):
-            count = format_count(round(rate[0] * workload.measure_s))
+            window = format_seconds(seconds := _window_s(workload, rate[0]))
+            count = format_count(round(rate[0] * seconds))
             source = f"the default configuration had {format_rate(rate[0])} in the results of {rate[1]}"
             return f"{case}: a window of {window} will hold about {count} operations: {source}"
     flush_us = _flush_us(specs.devices[case.device], results) if workload.class_ == "write" else None
@@ -39,6 +40,14 @@ def _describe_case(specs: StudySpecs, case: Case, results: Path) -> str | None:
     count = format_count(max(1, round(workload.measure_s * 1e6 / flush_us)))
     each = f"in a window of {window} each client thread completes about {count} operations at most that wait for one"
     return f"{case}: a flush takes about {format_micros(flush_us)} on {case.device}: {each}"
+
+
+def _window_s(workload: Workload, rate: float) -> float:
+    """Return how long a window will be at a rate of operations."""
+    if workload.measure_operations is None:
+        return workload.measure_s
+    shortest = min(4 * workload.interval_s, workload.measure_s)
+    return min(max(workload.measure_operations / rate, shortest), workload.measure_s) if rate else workload.measure_s
 
 
 def _measured_rate(case: Case, results: Path, study: str) -> tuple[float, str] | None:

@@ -18,6 +18,7 @@ from knobscope.text.formats import (
     UNKNOWN,
     describe_beside,
     describe_effect,
+    describe_window,
     format_count,
     format_micros,
     format_number,
@@ -221,7 +222,7 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
             yield (
                 f"- {name}: {workload.generator}, {format_count(workload.records)} records, "
                 f"{loosen_units(plural(workload.threads, 'thread'))}, {workload.warmup_s:g} s of warm-up, "
-                f"{workload.measure_s:g} s measured"
+                f"{describe_window(workload.measure_s, workload.measure_operations)} measured"
             )
     changed = data.specs.study.baseline.get(worst["dbms"], {})
     if changed:

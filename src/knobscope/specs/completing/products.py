@@ -82,6 +82,8 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "run prior": "class_",
         "verdict": "read_order",
         "report": "description source",
+        # An end of the window by operations is added where there is one.
+        "nothing": "measure_operations",
     },
     Generator: {
         "data": "name parameters files load",

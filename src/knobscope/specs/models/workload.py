@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from knobscope.specs.models.generator import TPCC, TPCDS, TPCH, YCSB
+from knobscope.specs.models.generator import BUILT_IN, TPCC, TPCDS, TPCH, YCSB
 from knobscope.specs.models.tpcc import find_wrong_tpcc
 from knobscope.specs.models.ycsb import find_wrong_properties
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
@@ -22,11 +22,19 @@ _LONGEST_S = 86_400
 _SHORTEST_S = 0.1
 Seconds = Annotated[float, Field(ge=0, le=_LONGEST_S)]
 MeasuredSeconds = Annotated[float, Field(ge=_SHORTEST_S, le=_LONGEST_S)]
+MeasuredOperations = Annotated[int, Field(ge=1, le=10**12)]
+#: Intervals of a window are this long at most; one that may end early has short ones.
+_INTERVAL_S, _SHORT_INTERVAL_S = 1.0, 0.25
 Records = Annotated[int, Field(ge=1, le=10**12)]
 FailedShare = Annotated[float, Field(ge=0, lt=1)]
 Threads = Annotated[int, Field(ge=1, le=10_000)]
 #: Below it no process that knobscope starts could live; most DBMSs need more and say so (`min_memory_mib`).
 MemoryMib = Annotated[int, Field(ge=16, le=2**24)]
+
+_ENOUGH = (
+    "The window ends once so many operations succeeded, after a second at least and `measure_s` at most: a slow device "
+    "gets the time that it needs, a fast one takes no longer than it must. For the built-in generators."
+)
 
 
 def factor_knob(setting: str) -> str:
@@ -53,6 +61,7 @@ class Workload(SpecModel):
     threads: Threads = Field(default=2, description="Client threads, each with a connection.")
     warmup_s: Seconds = Field(default=1, description="Seconds before measuring begins.")
     measure_s: MeasuredSeconds = Field(default=5, description="Seconds that are measured.")
+    measure_operations: MeasuredOperations | None = Field(default=None, description=_ENOUGH)
     memory_mib: MemoryMib | None = Field(
         default=None,
         description="Memory that the DBMS may use, its share of the page cache included (a control group; needs root); "
@@ -73,8 +82,17 @@ class Workload(SpecModel):
     parameters: dict[str, Value] = Field(default_factory=dict, description="Properties of the generator.")
     source: str | None = Field(default=None, pattern=r"^https?://", description="Where the workload was defined first.")
 
+    @property
+    def interval_s(self) -> float:
+        """Length of the intervals of a window, of which it has four or more."""
+        longest = _INTERVAL_S if self.measure_operations is None else _SHORT_INTERVAL_S
+        return longest if self.measure_s >= 2 * longest else self.measure_s / 4
+
     def find_misfits(self) -> Iterator[Misfit]:
-        """Yield parameters that a built-in generator does not have, and values that it cannot use."""
+        """Yield what its generator cannot do: parameters that it does not have, values, an end by operations."""
+        if self.measure_operations is not None and self.generator not in BUILT_IN:
+            expected = f"measure_s alone: {self.generator} decides itself when it ends"
+            yield Misfit(("measure_operations",), str(self.measure_operations), expected)
         if self.generator == YCSB:
             yield from find_wrong_properties(self.parameters)
         elif self.generator == TPCC:
@@ -94,6 +112,7 @@ class WorkloadChange(SpecModel):
     threads: Threads | None = Field(default=None, description="Client threads, each with a connection.")
     warmup_s: Seconds | None = Field(default=None, description="Seconds before measuring begins.")
     measure_s: MeasuredSeconds | None = Field(default=None, description="Seconds that are measured.")
+    measure_operations: MeasuredOperations | None = Field(default=None, description=_ENOUGH)
     memory_mib: MemoryMib | None = Field(default=None, description="Memory that the DBMS may use.")
     max_failed_share: FailedShare | None = Field(default=None, description="Share of operations that may fail.")
     cold: bool | None = Field(default=None, description="Whether the page cache holds nothing of the data at first.")

@@ -57,6 +57,7 @@ def _of_device(device: Device) -> dict[str, Any]:
 
 def _of_workload(workload: Workload) -> dict[str, Any]:
     properties = {"class": workload.class_, **select_fields(workload, "data"), **select_fields(workload, "run")}
+    properties["measure_operations"] = workload.measure_operations
     return {name: value for name, value in properties.items() if name not in (*_NAMES, "class_")}
 
 

@@ -37,6 +37,7 @@ def start_load(
             elsewhere.offset,
             warmup_s=workload.warmup_s,
             measure_s=workload.measure_s,
+            measure_operations=workload.measure_operations,
             interval_ms=interval_ms,
         )
 
@@ -51,6 +52,7 @@ def start_load(
             client_session(instance, workload, configuration),
             warmup_s=workload.warmup_s,
             measure_s=workload.measure_s,
+            measure_operations=workload.measure_operations,
             interval_ms=interval_ms,
             supervise=start,
         )

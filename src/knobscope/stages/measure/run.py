@@ -101,8 +101,8 @@ class Bench:
 
     @property
     def interval_ms(self) -> int:
-        """Length of one interval: a second, or a quarter of a shorter window."""
-        return 1000 if self.workload.measure_s >= 2 else int(self.workload.measure_s * 250)
+        """Length of one interval."""
+        return int(self.workload.interval_s * 1000)
 
 
 def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], snapshot: Snapshot) -> RunRecord:

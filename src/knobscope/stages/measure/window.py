@@ -9,9 +9,9 @@ __all__ = ["requested_window", "share_of_window"]
 
 
 def requested_window(workload: Workload, generator: Generator | None) -> float | None:
-    """Return the length of the window that was requested of the load, None where a number of requests is its end."""
+    """Return the length of the window that was requested of the load, None where operations or requests end it."""
     if generator is None:
-        return workload.measure_s
+        return workload.measure_s if workload.measure_operations is None else None
     return None if generator.bound == "requests" else max(1, math.ceil(workload.measure_s))
 
 

@@ -38,7 +38,12 @@ public final class IntervalLog {
   }
 
   /** What was recorded in one interval, by operation; to be {@link #add}ed before the next one is cut off. */
-  record Interval(long endNs, Map<String, Sample> samples) {}
+  record Interval(long endNs, Map<String, Sample> samples) {
+    /** Operations of all kinds that succeeded. */
+    long ok() {
+      return samples.values().stream().mapToLong(Sample::ok).sum();
+    }
+  }
 
   /** Ends the current interval and begins the next one: quick, whatever is done with the result later. */
   Interval cut() {

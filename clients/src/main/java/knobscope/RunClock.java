@@ -11,6 +11,8 @@ import java.util.function.Consumer;
 final class RunClock extends Thread {
   /** This long, and for two intervals (which are never exactly on time), nothing but failures: hopeless. */
   private static final long HOPELESS_NS = 1_000_000_000L;
+  /** A window has so many intervals, however soon its operations are done: their scatter tells how steady it was. */
+  private static final int FEWEST_INTERVALS = 4;
 
   private final Settings settings;
   private final IntervalLog log;
@@ -42,12 +44,12 @@ final class RunClock extends Thread {
   @Override
   public void run() {
     try {
-      long fromNs = pass(System.nanoTime(), settings.warmupNs(), at -> {
+      long fromNs = pass(System.nanoTime(), settings.warmupNs(), Long.MAX_VALUE, at -> {
         StatementCounts.SHARED.openWindow();
         Events.emitTime("measuring", at);
       });
       log.openWindow();
-      long toNs = pass(fromNs, settings.measureNs(), this::end);
+      long toNs = pass(fromNs, settings.measureNs(), settings.measureOperations(), this::end);
       finish(fromNs, toNs);
     } catch (RuntimeException | IOException e) {
       Failures.die(Failures.describe(e));
@@ -61,23 +63,26 @@ final class RunClock extends Thread {
   }
 
   /**
-   * Closes interval after interval until {@code lengthNs} are over. The last one is cut off, {@code atEnd} is told,
-   * and only then is it evaluated. Returns when exactly it ended.
+   * Closes interval after interval until {@code lengthNs} are over or {@code enough} operations are done. The last one
+   * is cut off, {@code atEnd} is told, and only then is it evaluated. Returns when exactly it ended.
    */
-  private long pass(long fromNs, long lengthNs, Consumer<Instant> atEnd) {
+  private long pass(long fromNs, long lengthNs, long enough, Consumer<Instant> atEnd) {
     long dueNs = 0;
-    long endNs;
-    do {
+    long done = 0;
+    for (int intervals = 1;; intervals++) {
       dueNs = nextEnd(dueNs, lengthNs);
       sleepUntil(fromNs + dueNs);
       IntervalLog.Interval interval = log.cut();
-      endNs = interval.endNs();
-      if (dueNs == lengthNs) {
+      done += interval.ok();
+      boolean isLast = dueNs == lengthNs || (done >= enough && intervals >= FEWEST_INTERVALS);
+      if (isLast) {
         atEnd.accept(Instant.now());
       }
-      judge(log.add(interval), endNs);
-    } while (dueNs < lengthNs);
-    return endNs;
+      judge(log.add(interval), interval.endNs());
+      if (isLast) {
+        return interval.endNs();
+      }
+    }
   }
 
   /** A rest of less than half an interval belongs to the last one: there are no slivers. */

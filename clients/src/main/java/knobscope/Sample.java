@@ -24,8 +24,12 @@ final class Sample {
     retried += other.retried;
   }
 
+  long ok() {
+    return latencies.getTotalCount();
+  }
+
   Stats stats() {
-    return new Stats(latencies.getTotalCount(), failed, latencies.getMean() / 1000, percentile(50),
+    return new Stats(ok(), failed, latencies.getMean() / 1000, percentile(50),
         percentile(95), percentile(99), percentile(99.9), latencies.getMaxValue() / 1000.0, retried);
   }
 

@@ -56,6 +56,11 @@ record Settings(Properties properties) {
     return seconds("knobscope.measure.s", "5");
   }
 
+  /** So many operations end the measured window early, after a few intervals at least. */
+  long measureOperations() {
+    return Long.parseLong(properties.getProperty("knobscope.measure.operations", String.valueOf(Long.MAX_VALUE)));
+  }
+
   long intervalNs() {
     return Long.parseLong(properties.getProperty("knobscope.interval.ms", "1000")) * 1_000_000;
   }

@@ -23,6 +23,7 @@ from knobscope.text.formats import (
     UNKNOWN,
     describe_beside,
     describe_change,
+    describe_window,
     format_count,
     format_number,
     format_seconds,
@@ -217,9 +218,10 @@ def _losses(data: StudyData) -> Iterator[str]:
 
 
 def _describe_workload(workload: Workload) -> str:
+    window = describe_window(workload.measure_s, workload.measure_operations)
     return (
         f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
-        f"{format_number(workload.measure_s)} s measured after {format_number(workload.warmup_s)} s of warm-up"
+        f"{window} measured after {format_number(workload.warmup_s)} s of warm-up"
     )
 
 
