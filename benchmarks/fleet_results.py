@@ -28,7 +28,8 @@ Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a f
 
 These are screenings with windows of 2 seconds or so, small data and one workload, half of which writes. They show the
 large effects and the direction; for a decision run the `-io` study of your DBMS on your device. Unless stated, the
-block layer was watched by BPF. MongoDB and Oracle have specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which
+block layer was watched by BPF. Rules judge by the time that clients wait where it is shown, by counts elsewhere.
+MongoDB and Oracle have specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which
 nobody has run yet. Studies of all knobs are in [introspect.md](introspect.md#what-studies-of-all-knobs-found).
 """
 
@@ -53,6 +54,7 @@ class Outcome:
     ranking: list[dict[str, Any]]
     trustworthy: bool | None
     findings: list[dict[str, Any]]
+    waits: list[dict[str, Any]]  # what an operation waits for more or less with the durability knob's largest effect
 
 
 def read_outcome(database: Path, study: str) -> Outcome:
@@ -74,6 +76,7 @@ def read_outcome(database: Path, study: str) -> Outcome:
             ranking=rows(_RANKING),
             trustworthy=fit[0]["trustworthy"] if fit else None,
             findings=rows(_FINDINGS),
+            waits=rows(_WAITS, durability_knobs(facts["dbms"])),
         )
 
 
@@ -94,6 +97,19 @@ SELECT sqrt(sum((log_ops - centre) ** 2) / nullif(count(*) - count(DISTINCT bloc
 _DURABILITY = """
 SELECT knob, value, baseline, estimate, low, high FROM effects
 WHERE metric = 'throughput_ops' AND knob IN (SELECT unnest(?::VARCHAR[])) ORDER BY knob, abs(estimate) DESC
+"""
+# Parts below a twentieth of the change are left out, as in reports.
+_WAITS = """
+WITH largest AS (
+    SELECT dbms, device, workload, knob, value FROM effects
+    WHERE metric = 'throughput_ops' AND beside IS NULL AND knob IN (SELECT unnest(?::VARCHAR[]))
+    ORDER BY abs(estimate) DESC LIMIT 1
+), parts AS (
+    SELECT knob, value, regexp_extract(metric, '^wait_(.*)_us_per_op$', 1) AS reason, estimate
+    FROM effects JOIN largest USING (dbms, device, workload, knob, value) WHERE metric LIKE 'wait_%_us_per_op'
+)
+SELECT * FROM parts
+WHERE abs(estimate) >= (SELECT 0.05 * abs(sum(estimate)) FROM parts) ORDER BY abs(estimate) DESC
 """
 _RANKING = """
 SELECT knob, above_noise FROM importance
@@ -172,6 +188,10 @@ def render_outcome(outcome: Outcome) -> list[str]:
         "",
     ]
     lines += [f"- {describe_effect(effect)}" for effect in outcome.durability]
+    if outcome.waits:
+        parts = [f"{row['reason']} {row['estimate']:+.3g} µs" for row in outcome.waits]
+        setting = f"`{outcome.waits[0]['knob']}` = {outcome.waits[0]['value']}"
+        lines.append(f"- What clients wait for with {setting}, per operation: {', '.join(parts)}")
     lines += [describe_findings(row) for row in outcome.findings]
     lines += [] if outcome.findings else ["- No rule found a mismatch."]
     return [*lines, ""]

@@ -122,7 +122,7 @@ static __always_inline void count_late(struct config_t *c, struct totals_t *t, s
     u64 now = bpf_ktime_get_ns(), made = GET(request, request__start_time_ns, u64);
     t->unstarted += 1;
     t->unstarted_ns += get_time_since(c, made, now);
-#ifdef HAVE_block_io_start  // older kernels miss none, and there the stack is too small
+#if defined(HAVE_block_io_start) && defined(TYPED)  // older kernels miss none, and without types the stack is too small
     if (made < c->since || !is_measured(c))
         return;
     count_issue(c, t, slot, request, op, made);

@@ -8,6 +8,7 @@ root may do: for others the complaints are those of the compiler, which comes fi
 import json
 import os
 import re
+import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ import light  # noqa: E402
 import program  # noqa: E402
 import syscalls  # noqa: E402
 import waits  # noqa: E402
-from bcc import BPF  # noqa: E402
+from bcc import BPF, lib  # noqa: E402
 from disk import Disk, Part  # noqa: E402
 from event_trace import read_traced_kernel  # noqa: E402
 from kernel import Kernel, UnavailableError, compile_environment, read_kernel  # noqa: E402
@@ -91,14 +92,51 @@ def list_headers(source: Path, known: list[Path]) -> list[Path]:
     return known
 
 
+def find_closed_loops(code: bytes) -> list[int]:
+    """Return the instructions that fall into the head of a loop, which only a jump may close before Linux 6.4."""
+    instructions = list(struct.iter_unpack("<BBhi", code))
+    ways = [list_ways(number, *instruction) for number, instruction in enumerate(instructions)]
+    closing, open_ones, done = [], {0}, set()
+    path = [(0, iter(ways[0]))]
+    while path:
+        number, remaining = path[-1]
+        for target, is_jump in remaining:
+            if target in open_ones and not is_jump:
+                closing.append(number)
+            if target not in open_ones | done:
+                open_ones.add(target)
+                path.append((target, iter(ways[target])))
+                break
+        else:
+            path.pop()
+            open_ones.remove(number)
+            done.add(number)
+    return closing
+
+
+def list_ways(number: int, opcode: int, _registers: int, offset: int, _immediate: int) -> list[tuple[int, bool]]:
+    """Return where an instruction may lead, and whether as a jump, as the verifier counts it."""
+    if opcode == 0x18:  # takes two places
+        return [(number + 2, False)]
+    if opcode & 7 not in (5, 6) or opcode & 0xF0 == 0x80:  # no jump; a call
+        return [(number + 1, False)]
+    target = (number + 1 + offset, True)
+    return {0x90: [], 0x00: [target]}.get(opcode & 0xF0, [(number + 1, True), target])
+
+
 def compile_text(text: str, kernel: Kernel) -> list[str]:
-    """Return the compiler's errors and warnings, and bcc's own complaint."""
+    """Return the compiler's errors and warnings, loops that older kernels refuse, and bcc's own complaint."""
     failed = []
     with tempfile.TemporaryFile() as said, compile_environment(kernel):
         standard_error = os.dup(2)
         os.dup2(said.fileno(), 2)
         try:
-            BPF(text=text, cflags=compiling.FLAGS).cleanup()
+            module = BPF(text=text, cflags=compiling.FLAGS)
+            for number in range(lib.bpf_num_functions(module.module)):
+                name = lib.bpf_function_name(module.module, number)
+                if loops := find_closed_loops(module.dump_func(name)):
+                    failed.append(f"{name.decode()}: instructions {loops} close a loop and are no jumps")
+            module.cleanup()
         except Exception as failure:  # noqa: BLE001 - bcc raises nothing narrower
             failed = [str(failure)] if os.geteuid() == 0 else []
         finally:
@@ -106,7 +144,7 @@ def compile_text(text: str, kernel: Kernel) -> list[str]:
             os.close(standard_error)
         said.seek(0)
         lines = said.read().decode(errors="replace").splitlines()
-    return [line for line in lines if ": error:" in line or ": warning:" in line] + failed
+    return [line for line in lines if re.search("(^|: )(error|warning):", line)] + failed
 
 
 def report(name: str, file: str, complaints: list[str]) -> None:

@@ -137,7 +137,7 @@ SELECT
         reads_per_op: {before: number_before, after: number_before * exp(number), q_value: number_q, counts: by_number},
         bytes_per_read: {before: reference_bytes, after: value_bytes},
         read_us: {before: reference_us, after: value_us},
-        difference_us: slow_us, serving: serving,
+        difference_us: slow_us / serving,
         least_share: least(one_share, other_share), most_share: greatest(one_share, other_share),
         share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND (by_bytes OR by_number) AND time_ruled_out,
         no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),

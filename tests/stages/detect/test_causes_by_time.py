@@ -15,7 +15,7 @@ SLOWER = -0.4
 CASES = [
     ("flush", Truth(SLOWER, waits=(("flush", 800.0),)), "mismatch", "although their number does not clearly rise"),
     ("flush", Truth(SLOWER, flushes=1.0, waits=(("flush", 800.0),)), "mismatch", "they are the cause"),
-    ("flush", Truth(SLOWER, flushes=1.0, waits=(("cpu", 900.0),)), "none", "clients wait for them for at most"),
+    ("flush", Truth(SLOWER, flushes=1.0, waits=(("cpu", 900.0),)), "none", "too little to be its cause"),
     ("io_size", Truth(SLOWER, writes=0.4, waits=(("write", 800.0),)), "mismatch", "by the time that clients wait"),
     ("io_size", Truth(SLOWER, writes=0.4, waits=(("cpu", 900.0),)), "none", "wait for writes and flushes for at most"),
     ("io_sequentiality", Truth(SLOWER, cpu=0.7, write_run=0.4, waits=(("cpu", 900.0),)), "mismatch", "compute or wait"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from knobscope.stages.measure import RunFailedError, check_result
+from knobscope.stages.measure.validity import check_window
 
 GOOD = [{"ops": 10 + n, "latency_p95_us": 1.0 + n, "latency_p99_us": 2.0} for n in range(4)]
 
@@ -30,6 +31,14 @@ def test_a_series_seen_before_is_refused_and_a_fresh_one_is_not() -> None:
     check_result({"ok": 47, "failed": 0}, [*GOOD[:3], {**GOOD[3], "ops": 14}], 4, earlier, 0.01)
     with pytest.raises(RunFailedError, match="the same series"):
         check_result({"ok": 46, "failed": 0}, GOOD, 4, earlier, 0.01)
+
+
+@pytest.mark.parametrize(("window_s", "words"), [(1.0, "1 s instead of 2 s: .* ended early"), (2.4, "stood still")])
+def test_a_window_that_is_too_short_or_too_long_is_refused(window_s: float, words: str) -> None:
+    with pytest.raises(RunFailedError, match=words):
+        check_window(window_s, 2, longest_s=0)
+    for near in (1.6, 2.0, 2.2):
+        check_window(near, 2, longest_s=0)
 
 
 def test_the_workload_says_how_many_operations_may_fail() -> None:

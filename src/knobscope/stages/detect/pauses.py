@@ -2,9 +2,10 @@
 
 The guards exclude a run that stood still for a third of its window (`silent`), where its configuration has enough runs
 to call that an exception. Every shorter pause, and any pause of a configuration with fewer runs, is part of the effect,
-so the finding says so itself.
+so the finding says so itself. A default run is part of all effects of its case: mismatches alone mention it.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from knobscope.statistics.steadiness import UNEVEN
@@ -32,9 +33,18 @@ _QUERY = f"""
 """  # noqa: S608 - a constant of ours
 
 
-def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], str]:
-    """Return a sentence for each swept value (dbms, device, workload, knob, value) with interrupted runs behind it."""
-    return {row[:5]: _describe(*row[5:]) for row in connection.execute(_QUERY).fetchall()}
+@dataclass(frozen=True)
+class Pause:
+    """What a finding says of interrupted runs; `is_of_value`: some have its value."""
+
+    sentence: str
+    is_of_value: bool
+
+
+def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | None, ...], Pause]:
+    """Return what to say of each swept value (dbms, device, workload, knob, value) with interrupted runs behind it."""
+    rows = connection.execute(_QUERY).fetchall()
+    return {row[:5]: Pause(_describe(*row[5:]), is_of_value=row[6] > 0) for row in rows}
 
 
 def _describe(runs: int, unsteady: int, reference_runs: int, reference_unsteady: int, longest_s: Any) -> str:

@@ -99,7 +99,10 @@ class _Judge:
             swept = (row["dbms"], row["device"], row["workload"], row["knob"], row["value"])
             if (beside := self._besides.get(swept)) is not None:
                 row["evidence"]["beside"] = beside
-            sentence = self._sentences.say(rule, row) + limit + self._pauses.get(swept, "")
+            sentence = self._sentences.say(rule, row) + limit
+            pause = self._pauses.get(swept)
+            if pause is not None and (row["verdict"] == "mismatch" or pause.is_of_value):
+                sentence += pause.sentence
             if row["verdict"] == "mismatch":
                 sentence += self._interactions.get(swept, "")
             excuse = _EXCUSES.get(_mechanism_of(self._specs, row))

@@ -11,6 +11,8 @@ __all__ = ["RunFailedError", "check_data", "check_result", "check_window"]
 _MISSING = 0.9
 #: A window ends this much later than requested on a busy machine.
 _LATE_SHARE, _LATE_S = 0.1, 0.1
+#: One that is shorter than this share of what was requested has ended early.
+_SHORTEST_SHARE = 0.75
 
 
 class RunFailedError(Exception):
@@ -56,13 +58,18 @@ def check_result(
 
 
 def check_window(window_s: float, requested_s: float, longest_s: float) -> None:
-    """Raise RunFailedError when a window lasted longer than requested: the client or the whole machine stood still.
+    """Raise RunFailedError when a window lasted longer than requested, or much shorter.
 
+    It lasts longer when the client or the whole machine stood still. Generators count their seconds in several ways, so
+    only what lacks a quarter of them has ended early.
     `longest_s`: how late a window may end because of an operation that began in it.
     """
     if window_s > requested_s * (1 + _LATE_SHARE) + _LATE_S + longest_s:
         duration = f"the window lasted {window_s:.3g} s instead of {requested_s:.3g} s"
         raise RunFailedError("invalid", f"{duration}: the load generator or the machine stood still")
+    if window_s < _SHORTEST_SHARE * requested_s:
+        duration = f"the window lasted {window_s:.3g} s instead of {requested_s:.3g} s"
+        raise RunFailedError("invalid", f"{duration}: the load generator ended early")
 
 
 def check_data(checks: Sequence[Mapping[str, Any]]) -> None:

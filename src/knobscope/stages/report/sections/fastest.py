@@ -12,6 +12,7 @@ from knobscope.text.settings import describe_settings
 __all__ = ["Fastest", "list_fastest", "tell_cuts"]
 
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
+_UNPROVEN = {"none": "No safe configuration proved faster", "any": "No configuration proved faster"}
 _NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
 
 
@@ -43,22 +44,26 @@ def _read(data: StudyData, case: Case) -> list[FastestRow]:
 def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     dbms, changes = data.specs.dbms[case.dbms], json.loads(row["changes"])
     risky = [name for name, value in changes.items() if dbms.knobs[name].risks(value_text(value))]
-    measured = " measured" if row["pairs"] else ""
+    is_certain = bool(row["pairs"]) and (row["again_low"] or 0.0) > 0
     settings = (f"{name} = {format_value(dbms, name, value_text(value))}" for name, value in changes.items())
     return Fastest(
-        title=f"{_title_of(row)}{measured}",
+        title=_title_of(row, is_certain=is_certain),
         case=name_case(case) if len(data.measured_cases) > 1 else "",
         settings=", ".join(settings),
         gain=_tell_gain(row),
-        is_certain=bool(row["pairs"]) and (row["again_low"] or 0.0) > 0,
+        is_certain=is_certain,
         risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
         cuts=tell_cuts(row) if row["risk"] == "none" else "",
-        lines=describe_settings(dbms, changes),
+        lines=describe_settings(dbms, changes) if is_certain or not row["pairs"] else [],
     )
 
 
-def _title_of(row: FastestRow) -> str:
-    return "Fastest configuration that is called safe and is not" if row.get("loses_more") else _TITLES[row["risk"]]
+def _title_of(row: FastestRow, *, is_certain: bool) -> str:
+    if row.get("loses_more"):
+        return "Fastest configuration that is called safe and is not"
+    if row["pairs"] and not is_certain:
+        return _UNPROVEN[row["risk"]]
+    return f"{_TITLES[row['risk']]} measured" if row["pairs"] else _TITLES[row["risk"]]
 
 
 def tell_cuts(row: CutColumns) -> str:
