@@ -59,3 +59,13 @@ def test_counts_decide_where_clients_wait_for_others_that_are_not_followed(judge
     ]
     assert [row["verdict"] for row in rows] == ["mismatch", "mismatch", "none"], [row["sentence"] for row in rows]
     assert "the additional flushes" in rows[1]["sentence"]
+
+
+def test_an_fsync_that_also_waits_for_writes_is_not_ruled_out(judge_one: Judge) -> None:
+    """Of 984 us more, 150 are for flushes and 400 for writes, which flushes may have delayed."""
+    waits = (("flush", 150.0), ("write", 400.0), ("cpu", 430.0))
+    case = {"truth": {("page", "16"): Truth(SLOWER, flushes=1.0, waits=waits)}, "flush_us": 100}
+    findings = judge_one("flush", [case], case, waits=WAITS, noise=0.006, repeats=4, knobs=("page",))
+    row = findings.set_index(["knob", "value"]).loc[("page", "16")]
+    assert row["verdict"] == "insufficient", row["sentence"]
+    assert "Clients wait for flushes for 15 % of the difference, and for 41 % of it for" in row["sentence"]

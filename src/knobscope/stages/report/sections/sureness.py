@@ -150,8 +150,9 @@ def _comparisons(data: StudyData) -> Iterator[Sureness]:
     thresholds = data.specs.study.thresholds
     compared = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND q_value IS NOT NULL")
     if compared:
+        tested = "effect was" if compared == 1 else "effects were"
         meaning = (
-            f"effects were tested, and about {format_share(thresholds.fdr)} of those marked clear may be false "
+            f"{tested} tested, and about {format_share(thresholds.fdr)} of those marked clear may be false "
             f"(changes below {format_share(thresholds.min_effect)} never are)"
         )
         yield Sureness("Comparisons", f"{compared:,}", meaning, "")
