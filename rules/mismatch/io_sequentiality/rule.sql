@@ -30,16 +30,19 @@ throughput AS (
     FROM effects_on('throughput_ops') SEMI JOIN (FROM seen WHERE blind IS NULL) USING (dbms, device, workload)
 ),
 
--- Reads and writes in the monitored runs with a value; of few, no order is known.
+-- Reads and writes in the monitored runs with a value and with the default; of few, no order is known.
 asked AS (
-    SELECT dbms, device, workload, knob, value, coalesce(sum(requests) FILTER (op <> 'flush'), 0) AS requests
+    SELECT dbms, device, workload, knob, value,
+        coalesce(sum(requests) FILTER (op <> 'flush' AND side = 'value'), 0) AS requests,
+        coalesce(sum(requests) FILTER (op <> 'flush' AND side = 'default'), 0) AS default_requests
     FROM runs_behind JOIN io_profile USING (run_id)
-    WHERE side = 'value' AND watched
+    WHERE watched
     GROUP BY ALL
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, requests, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, requests, default_requests,
+        t.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
         share_by_time(
@@ -152,7 +155,7 @@ SELECT
             before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
         },
         slower: of_slower(estimate, 'value', 'baseline'),
-        requests: requests, obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
+        requests: requests, default_requests: default_requests, obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts
 ORDER BY ALL

@@ -56,7 +56,7 @@ def find_same_effect(answer: Answer, findings: Sequence[FindingRow]) -> list[int
     return [
         index
         for index, row in enumerate(findings)
-        if row["verdict"] == "none"
+        if row["verdict"] != "mismatch"
         and row.get("effect") is not None
         and (row["dbms"], row["device"], row["workload"], row["knob"], row["value"]) == asked
         and math.isclose(math.log1p(row["effect"] or 0.0), swept.mean, rel_tol=1e-6)
