@@ -56,7 +56,9 @@ if [ -n "$missing" ]; then
     fi
     $as_root apt-get update -qq
     # shellcheck disable=SC2086  # a list of packages
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    # A new machine installs updates by itself at first, with the lock in its hands.
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 $missing >/dev/null
     # Wanted for its program alone, which tests start for themselves: it must not let people in after the next boot.
     case " $missing " in *" openssh-server "*) $as_root systemctl disable -q ssh.service ssh.socket 2>/dev/null || true ;; esac
 fi
