@@ -10,6 +10,8 @@ from knobscope.commands.finding.markdown import describe_mismatch
 from knobscope.specs import StudySpecs
 from knobscope.stages.detect import merge_findings
 from knobscope.stages.report.sections.budgets import CaseBudget, build_budgets
+from knobscope.stages.report.sections.findings import build_findings
+from knobscope.stages.report.sections.head import build_head
 from knobscope.study_data.study import StudyData
 
 Change = Callable[..., Path]
@@ -77,6 +79,14 @@ def test_the_table_says_the_same_with_intervals(watched: Path, specs: StudySpecs
     assert "What an operation waits for" in page.section("effects")
     assert "80 µs flush (60 µs through the leader of the group)" in page.section("effects")
     assert "What an operation waits for" in page.section("findings")  # a picture of each card, too
+
+
+def test_the_top_says_where_the_time_of_the_largest_effect_went(watched: Path, study: Path, specs: StudySpecs) -> None:
+    sentence = "With synchronous = off an operation takes 80 µs less: 80 µs less flush."
+    for database, said in ((watched, [sentence]), (study, [])):
+        with StudyData.open(database, specs) as data:
+            answer = [plain(text) for text in build_head(data, build_findings(data)).answer]
+        assert [text for text in answer if "an operation takes" in text] == said
 
 
 def test_lost_waits_are_said(changed_study: Change, specs: StudySpecs) -> None:

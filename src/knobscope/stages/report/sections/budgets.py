@@ -12,7 +12,7 @@ from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.budgets import REASONS, WAIT_METRICS, Part, describe_budget, describe_budget_change, in_server
 from knobscope.text.formats import UNKNOWN, describe_change, format_count, format_micros, keep_units, plural
 
-__all__ = ["BudgetLine", "CaseBudget", "build_budgets", "picture_budget"]
+__all__ = ["BudgetLine", "CaseBudget", "build_budgets", "picture_budget", "tell_change"]
 
 _MOST_BARS, _MOST_TOLD = 12, 4
 _LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
@@ -87,6 +87,21 @@ class _Setting:
 def build_budgets(data: StudyData) -> list[CaseBudget]:
     """Return the cases whose waits were watched."""
     return [budget for case in data.shown_cases if (budget := _build_case(data, case)) is not None]
+
+
+def tell_change(data: StudyData, effect: Row) -> str:
+    """Say what an operation waits for more or less with the value of a row of table `effects`; empty where unknown."""
+    rows = data.rows(_SETTINGS, effect["dbms"], effect["device"], effect["workload"])
+    asked = [(None, None, None), (effect["knob"], effect["value"], None)]
+    runs = {(row["knob"], row["value"], row["beside"]): row for row in rows}
+    if effect["beside"] is not None or any(key not in runs for key in asked):
+        return ""
+    before, after = (read_budget(data, runs[key]["ids"]) for key in asked)
+    if not before or not after:
+        return ""
+    return keep_units(
+        f"With {name_setting(data, runs[asked[1]])} an operation {describe_budget_change(before, after)}."
+    )
 
 
 def _build_case(data: StudyData, case: Case) -> CaseBudget | None:

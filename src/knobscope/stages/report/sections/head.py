@@ -7,6 +7,7 @@ from math import prod
 
 from knobscope.specs import Workload
 from knobscope.stages.plan import case_space
+from knobscope.stages.report.sections.budgets import tell_change
 from knobscope.stages.report.sections.client import tell_client
 from knobscope.stages.report.sections.effects import read_effect
 from knobscope.stages.report.sections.findings import FindingsSection
@@ -82,6 +83,8 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     # The default was the safe one where the changed value is the fast one.
     risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
     yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
+    if waits := tell_change(data, first):
+        yield waits
     yield from _other_leader(data, first)
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
