@@ -122,7 +122,8 @@ static __always_inline void count_late(struct config_t *c, struct totals_t *t, s
     u64 now = bpf_ktime_get_ns(), made = GET(request, request__start_time_ns, u64);
     t->unstarted += 1;
     t->unstarted_ns += get_time_since(c, made, now);
-#if defined(HAVE_block_io_start) && defined(TYPED)  // older kernels miss none, and without types the stack is too small
+// Older kernels miss none, and there, as without types in a trace, the stack is too small.
+#if defined(HAVE_block_io_start) && (defined(TYPED) || !defined(TRACE))
     if (made < c->since || !is_measured(c))
         return;
     count_issue(c, t, slot, request, op, made);
