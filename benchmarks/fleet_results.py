@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 
 from knobscope.specs import Dbms, read_spec
+from knobscope.text.budgets import REASONS
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs/evidence/results.md"
@@ -98,7 +99,7 @@ _DURABILITY = """
 SELECT knob, value, baseline, estimate, low, high FROM effects
 WHERE metric = 'throughput_ops' AND knob IN (SELECT unnest(?::VARCHAR[])) ORDER BY knob, abs(estimate) DESC
 """
-# Parts below a twentieth of the change are left out, as in reports.
+# Parts below a twentieth of the change are left out, and so is waiting for the client.
 _WAITS = """
 WITH largest AS (
     SELECT dbms, device, workload, knob, value FROM effects
@@ -106,7 +107,8 @@ WITH largest AS (
     ORDER BY abs(estimate) DESC LIMIT 1
 ), parts AS (
     SELECT knob, value, regexp_extract(metric, '^wait_(.*)_us_per_op$', 1) AS reason, estimate
-    FROM effects JOIN largest USING (dbms, device, workload, knob, value) WHERE metric LIKE 'wait_%_us_per_op'
+    FROM effects JOIN largest USING (dbms, device, workload, knob, value)
+    WHERE metric LIKE 'wait_%_us_per_op' AND reason <> 'network'
 )
 SELECT * FROM parts
 WHERE abs(estimate) >= (SELECT 0.05 * abs(sum(estimate)) FROM parts) ORDER BY abs(estimate) DESC
@@ -189,7 +191,7 @@ def render_outcome(outcome: Outcome) -> list[str]:
     ]
     lines += [f"- {describe_effect(effect)}" for effect in outcome.durability]
     if outcome.waits:
-        parts = [f"{row['reason']} {row['estimate']:+.3g} µs" for row in outcome.waits]
+        parts = [f"{REASONS[row['reason']]} {row['estimate']:+.3g} µs" for row in outcome.waits]
         setting = f"`{outcome.waits[0]['knob']}` = {outcome.waits[0]['value']}"
         lines.append(f"- What clients wait for with {setting}, per operation: {', '.join(parts)}")
     lines += [describe_findings(row) for row in outcome.findings]

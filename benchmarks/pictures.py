@@ -37,7 +37,7 @@ class Picture:
 
 
 PICTURES = (
-    Picture("report.png", "results/quickstart-drives/report.html", ("make study",), 1200, 1441),
+    Picture("report.png", "results/quickstart-drives/report.html", ("make study",), 1200, 1560),
     Picture(
         "budget.png",
         "results/quickstart-drives/report.html",

@@ -19,8 +19,8 @@
 --        unknown origin, or the time of a flush is unknown (each reported once per case); no interval, or too wide a
 --        one; without watched waits, flushes that rise per operation and not per second, or that take longer, or leave
 --        room for CPU time, or whose fsyncs may account for as much: an fsync also waits for writes and for the journal
---        of the file system, ten times as long as for the flush at most (8 times was seen), and for what the device
---        does more for each operation.
+--        of the file system. It is taken to last ten times as long as its flush (8 times was seen), and no longer than
+--        the device is busier for each operation.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
@@ -141,8 +141,9 @@ SELECT
         waited_us_per_op: {slower: slower_waited_us, faster: faster_waited_us},
         -- Whether what each flush takes longer makes up half of the additional waiting for them.
         is_longer: faster_waited_us * (flush_us / faster_us - 1) >= (slower_waited_us - faster_waited_us) / 2,
-        waited: waited, left_open: left_open,
-        share: told, time_ruled_out: matters AND share.by_time AND flushes_ruled_out, busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
+        waited: waited, left_open: left_open, share: told,
+        time_ruled_out: matters AND share.by_time AND flushes_ruled_out,
+        busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched

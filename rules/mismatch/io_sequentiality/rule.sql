@@ -155,7 +155,8 @@ SELECT
             before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
         },
         slower: of_slower(estimate, 'value', 'baseline'),
-        requests: requests, default_requests: default_requests, obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
+        requests: requests, default_requests: default_requests,
+        obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts
 ORDER BY ALL
