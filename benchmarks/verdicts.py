@@ -130,7 +130,7 @@ def run_study(file: Path) -> Path:
 
 def link_specs() -> None:
     """Make this folder's `specs`: the files of the checkout, and those that only the benchmark has."""
-    for kind in ("dbms", "devices", "workloads", "generators"):
+    for kind in ("dbms", "devices", "workloads", "generators", "exclusions"):
         folder = Path("specs") / kind
         folder.mkdir(parents=True, exist_ok=True)
         for file in [*(ROOT / "specs" / kind).iterdir(), *(OWN / kind).glob("*.yaml")]:

@@ -97,6 +97,11 @@ def read_shelf(path: Path, root: Path, runnable: bool | Collection[str]) -> Shel
     )
 
 
+def _find_project(document: Document) -> Path:
+    """Return the folder of the folder of all specs; `parent`, as a study right below / has no third of `parents`."""
+    return document.path.absolute().parent.parent.parent
+
+
 def _change(workload: Workload, study: Study) -> Workload:
     """Return the workload as the study changes it."""
     change = study.workloads[workload.name]
@@ -198,7 +203,7 @@ class Reader:
 
     def read_rules(self, document: Document, study: Study) -> dict[str, Rule]:
         """Return the rules of a study by name: those it names, or all that come with knobscope."""
-        project = document.path.absolute().parents[2]
+        project = _find_project(document)
         named = shipped_rules() if study.rules is None else study.rules
         rules: dict[str, Rule] = {}
         for index, text in enumerate(named):
@@ -224,7 +229,7 @@ class Reader:
         named = study.screening.prior
         if named is None:
             return None
-        folder = document.path.absolute().parents[2] / "models"
+        folder = _find_project(document) / "models"
         is_file = "/" in named or named.endswith(".yaml")
         file = self.root / named if is_file else folder / f"{named}.yaml"
         if os.path.isfile(file):  # noqa: PTH113 - that of Path raises an error for a name that is too long

@@ -192,6 +192,25 @@ def test_no_more_runs_are_made_than_were_announced(specs: StudySpecs) -> None:
     assert followed == 3 * (LOOKS * (4 + 4 + headlines + fastest) + most * (2 + 2))
 
 
+def test_causes_that_runs_leave_open_come_after_mismatches(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Where the effect is clear, the rule blames a property and a what-if device lacks it."""
+    off = ("synchronous", "off")
+    left_open = finding("flush", *off) | {"verdict": "insufficient", "effect": 9.0}
+    on_disk = finding("io_size", *off) | {"device": "hdd-7200", "penalty": 2.0}
+    first, second = ask_questions([left_open, on_disk], specs, connection, most=4, what_if=None)
+    assert (first.findings, second.findings) == ((1,), (0,))
+    assert (second.case.device, second.followed, second.blamed) == ("nvme-consumer", True, {"flush"})
+    (merged,) = ask_questions([left_open, finding("intuition", *off)], specs, connection, most=1, what_if=None)
+    assert (merged.findings, merged.blamed) == ((1, 0), {"flush"})
+    for row in ({"rule": "intuition"}, {"rule": "io_sequentiality"}, {"value": "normal"}, {"verdict": "none"}):
+        assert ask_questions([left_open | row], specs, connection, most=4, what_if=None) == []
+    assert ask_questions([left_open], specs, connection, most=4, what_if=0) == []
+    connection.execute("UPDATE effects SET q_value = 0.2")
+    assert ask_questions([left_open], specs, connection, most=4, what_if=None) == []
+
+
 def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
     specs: StudySpecs, connection: duckdb.DuckDBPyConnection
 ) -> None:

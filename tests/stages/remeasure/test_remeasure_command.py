@@ -24,7 +24,7 @@ def database(tmp_path: Path) -> Path:
             "INSERT INTO findings BY NAME SELECT 'flush' AS rule, 'sqlite' AS dbms, 'nvme-consumer' AS device, "
             "'ycsb-a' AS workload, 'synchronous' AS knob, ? AS value, ? AS verdict, 'It flushes.' AS sentence, "
             "'not_tested' AS confirmed, 'flush' AS cause, '{}' AS evidence",
-            [["off", "mismatch"], ["normal", "mismatch"], ["extra", "none"]],
+            [["off", "mismatch"], ["normal", "mismatch"], ["extra", "insufficient"]],
         )
         connection.executemany(
             "INSERT INTO fastest BY NAME SELECT 'sqlite' AS dbms, ? AS device, 'ycsb-a' AS workload, ? AS risk, "
@@ -37,6 +37,7 @@ def database(tmp_path: Path) -> Path:
 def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> None:
     withdrawn = {"confirmed": "no", "confirmation": "It ran again.", "sentence": "Refuted: it is gone."}
     again = {"confirmed": None, "confirmation": "It shows again."}
+    settled = {"verdict": "mismatch", "penalty": 2.0, "confirmed": "yes", "confirmation": "It goes without flushes."}
     run = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "property": "none", "run_id": "r", "pair": 0}
     nothing: dict[str, list[object]] = {"what_if_runs": [], "what_ifs": [], "sensitivities": [], "fastest": []}
     case = {"dbms": "sqlite", "device": "nvme-consumer", "workload": "ycsb-a"}
@@ -46,14 +47,14 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
     )
     sensitivity = {"dbms": "sqlite", "device": "a", "workload": "ycsb-a", "op": "flush", "sensitivity": -0.6}
     shares = {"what_ifs": [{**run, "pairs": 4}], "sensitivities": [sensitivity]}
-    write_sealed(tmp_path / "b.json", {"findings": {1: again}, **nothing, **shares})
+    write_sealed(tmp_path / "b.json", {"findings": {1: again, 2: settled}, **nothing, **shares})
     out = tmp_path / "remeasured.duckdb"
     answers = [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
     before = database.read_bytes()
     main(["remeasure", "--study", str(STUDY), "--database", str(database), "--remeasured", *answers, "--out", str(out)])
     assert database.read_bytes() == before
     with duckdb.connect(str(out), read_only=True) as connection:
-        rows = connection.execute("SELECT value, confirmed, confirmation, sentence, cause FROM findings").fetchall()
+        rows = connection.execute("SELECT value, verdict, penalty, confirmed, confirmation, sentence FROM findings").fetchall()
         assert connection.execute("SELECT run_id, pair FROM what_if_runs").fetchall() == [("r", 0)]
         assert connection.execute("SELECT pairs FROM what_ifs").fetchall() == [(4,)]
         fastest = connection.execute(
@@ -62,9 +63,9 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
         assert fastest == [("any", '{"synchronous": "off"}', 3, 4, 1.9), ("none", "{}", 3, None, None)]
         assert connection.execute("SELECT op, sensitivity FROM sensitivities").fetchall() == [("flush", -0.6)]
     assert rows == [
-        ("off", "no", "It ran again.", "Refuted: it is gone.", "flush"),
-        ("normal", None, "It shows again.", "It flushes.", "flush"),
-        ("extra", "not_tested", None, "It flushes.", "flush"),
+        ("off", "mismatch", None, "no", "It ran again.", "Refuted: it is gone."),
+        ("normal", "mismatch", None, None, "It shows again.", "It flushes."),
+        ("extra", "mismatch", 2.0, "yes", "It goes without flushes.", "It flushes."),
     ]
 
 

@@ -34,7 +34,7 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["Answer", "judge_finding", "share_words"]
+__all__ = ["Answer", "is_borne_out", "judge_finding", "share_words"]
 
 _FEWEST_PAIRS = 3
 _HALF = 0.5
@@ -255,7 +255,7 @@ class Answer:
 
     def _describe_followed(self) -> str:
         """Say what the what-if devices showed."""
-        text = f" each there and on what-if devices, and {self._effect()}. "
+        text = f" each there and on what-if devices, and {self.tell_effect()}. "
         shares = (
             [entry for entry in self.shares.items() if math.isfinite(entry[1].low)]
             if self.question.blamed
@@ -279,7 +279,7 @@ class Answer:
     def _describe_shown(self) -> str:
         """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""
         if self.question.other_device is not None or self.repeated_effect is None:
-            return f"{self._effect()}. The gap reproduced"
+            return f"{self.tell_effect()}. The gap reproduced"
         return f"{self._setting} is {_words_of(self.repeated_effect)}. The effect reproduced"
 
     def _describe_smaller(self) -> str:
@@ -294,7 +294,8 @@ class Answer:
         question = self.question
         return "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
 
-    def _effect(self) -> str:
+    def tell_effect(self) -> str:
+        """Say how much longer or shorter an operation took on the device itself."""
         amount, question, setting = self.amounts[ITSELF], self.question, self._setting
         if question.is_level:
             time = loosen_units(format_micros(amount.mean - question.remainder.mean))
@@ -350,7 +351,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
             return {"confirmed": "not_tested", "confirmation": confirmation, **more}
         name = _BLAMED.get(answer.causes[0][0], answer.causes[0][0])
         return {"confirmed": "found", "cause": name, "confirmation": confirmation, **more}
-    confirmed = _is_borne_out(answer, cause)
+    confirmed = is_borne_out(answer, cause)
     if confirmed is None:
         return {"confirmed": answer.undecided, "confirmation": confirmation, **more}
     judged: FindingRow = {
@@ -360,7 +361,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
     return {**judged, **more} if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
 
 
-def _is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
+def is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     """Whether the named cause is the one that was found; None where that cannot be determined."""
     is_unknown = answer.conclusion == "undecided"
     if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none

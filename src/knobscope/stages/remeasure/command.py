@@ -30,6 +30,7 @@ from knobscope.stages.remeasure.questions import (
     is_modelled,
     what_if_number,
 )
+from knobscope.stages.remeasure.settling import settle_finding
 from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.study_data.opening import open_study
 from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
@@ -42,7 +43,8 @@ __all__ = ["add_parser"]
 
 #: What the stage changes of a finding.
 _JUDGED = {
-    "confirmed", "confirmation", "sentence", "cause", "effect", "effect_low", "effect_high", "penalty", "evidence",
+    "verdict", "confirmed", "confirmation", "sentence", "cause", "effect", "effect_low", "effect_high", "penalty",
+    "evidence",
 }  # fmt: skip
 
 
@@ -88,9 +90,13 @@ def _run(args: argparse.Namespace) -> int:
             finding = findings[index]
             rule = specs.rules.get(finding["rule"])
             finding = {**finding, **restate_finding(answer, rule, finding, sentences)}
-            outcome = judge_finding(answer, rule.about.cause if rule else None, finding["sentence"])
+            cause = rule.about.cause if rule else None
+            if finding["verdict"] == "insufficient" and cause is not None:
+                outcome = settle_finding(answer, cause, finding)
+            else:
+                outcome = judge_finding(answer, cause, finding["sentence"])
             judged[index] = select_columns(FindingRow, _JUDGED, {**finding, **outcome})
-        for index in find_same_effect(answer, findings):
+        for index in set(find_same_effect(answer, findings)).difference(answer.question.findings):
             restated = restate_finding(answer, specs.rules.get(findings[index]["rule"]), findings[index], sentences)
             if restated:
                 judged[index] = select_columns(FindingRow, _JUDGED, restated)

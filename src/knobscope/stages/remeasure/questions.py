@@ -128,22 +128,23 @@ def ask_questions(
     most: int,
     what_if: int | None,
 ) -> list[Question]:
-    """Return at most so many effects, the costliest first; findings that share one are put to one test.
+    """Return at most so many effects, the costliest mismatches first; findings that share one are put to one test.
+
+    After them come effects whose cause the runs leave open, as far as what-if devices can tell it.
 
     The first `what_if` are followed to what-if devices, or slower ones; only there a level can be asked about. A gap
     between tiers is not followed to slower devices: ratios do not add up over what is waited for. Without a number
     (None), those on modelled devices are followed to the devices without what their rules blame.
     """
     least = math.log1p(specs.study.thresholds.min_effect)
-    order = sorted(range(len(findings)), key=lambda index: -(findings[index]["penalty"] or 0))
+    mismatches = [index for index, row in enumerate(findings) if row["verdict"] == "mismatch"]
+    mismatches.sort(key=lambda index: -(findings[index]["penalty"] or 0))
     questions: dict[tuple[Any, ...], Question] = {}
-    for index in order:
+    for index in [*mismatches, *_list_open(findings, specs, connection)]:
         row = findings[index]
-        if row["verdict"] != "mismatch":
-            continue
         rule = specs.rules.get(row.get("rule", ""))
         explained = rule.about.explained if rule is not None else "effect"
-        is_level = explained == "time"
+        is_level, is_left_open = explained == "time", row["verdict"] != "mismatch"
         if explained == "nothing" or (row["knob"] is None and not is_level):
             continue
         device, other_device = _compared_levels(row) if is_level else _choose_device(row, connection)
@@ -163,11 +164,35 @@ def ask_questions(
                 followed=earlier.followed or bool(blamed),
                 blamed=earlier.blamed | blamed,
             )
-        elif device in specs.devices and (followed or not is_level) and len(questions) < most:
+        elif device in specs.devices and (followed or not (is_level or is_left_open)) and len(questions) < most:
             question = _pose(row, (index,), device, other_device, connection, is_level=is_level)
             if question is not None:
                 questions[key] = replace(question, followed=followed, blamed=blamed, least=least)
     return list(questions.values())
+
+
+def _list_open(findings: Sequence[FindingRow], specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[int]:
+    """Return positions of findings whose effect is clear and whose cause the runs leave open, the largest effect first.
+
+    Only on a modelled device, whose what-if device without the property tells: whether the device is the cause, not
+    whether time is spent for nothing.
+    """
+    parameters = {"fdr": specs.study.thresholds.fdr, "min_effect": specs.study.thresholds.min_effect, "any_risk": True}
+    clear = {row[:5] for row in connection.execute(_CLEAR, parameters).fetchall()}
+
+    def is_open(row: FindingRow) -> bool:
+        rule = specs.rules.get(row.get("rule", ""))
+        cause = rule.about.cause if rule is not None else None
+        return (
+            row["verdict"] == "insufficient"
+            and (row["dbms"], row["device"], row["workload"], row["knob"], row["value"]) in clear
+            and cause is not None
+            and cause.expected == "gain"
+            and bool(blamed_properties(cause, specs.devices.get(str(row["device"]))))
+        )
+
+    positions = [index for index, row in enumerate(findings) if is_open(row)]
+    return sorted(positions, key=lambda index: -abs(math.log1p(findings[index].get("effect") or 0.0)))
 
 
 def ask_headline(

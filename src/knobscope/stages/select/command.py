@@ -78,7 +78,7 @@ def _run(args: argparse.Namespace) -> int:
     costly = find_costly(space, read_earlier(space, args.plans, args.runs)) if is_narrowing else []
     start = WarmStart([], [])
     if table["started_at"].notna().any():  # imported runs may have no time
-        models, first = study.absolute().parents[2] / "models", table.loc[table["started_at"].idxmin()]
+        models, first = study.absolute().parent.parent.parent / "models", table.loc[table["started_at"].idxmin()]
         start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
     selection = select_knobs(
         table,

@@ -1,0 +1,24 @@
+"""Studies of the checkout, changed for a measurement of their own."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def derive_study(study: str, name: str, own: Mapping[str, str], changed: Mapping[str, str]) -> Path:
+    """Write a study of the checkout into this folder's `specs`, under another name.
+
+    `own` are top-level keys whose text takes the place of the study's own, or is added; `changed` are patterns, and
+    what they become elsewhere.
+    """
+    text = (ROOT / f"specs/studies/{study}.yaml").read_text()
+    for key in ("name", "watch", *own):
+        text = re.sub(rf"(?m)^{key}:.*\n(?:[ #].*\n|\n)*", "", text)
+    for pattern, replacement in changed.items():
+        text = re.sub(pattern, replacement, text)
+    file = Path("specs/studies") / f"{name}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([f"name: {name}", text, *(f"{key}: {value}" for key, value in own.items())]) + "\n")
+    return file

@@ -1,0 +1,41 @@
+"""Causes that the runs of a study leave open, and a device without the blamed property tells.
+
+Time waited for and counts can both fall short: an fsync waits for more than its flush, and what clients wait for each
+other may hide anything. The experiment needs neither. What it says takes the place of `insufficient`.
+"""
+
+import math
+
+from knobscope.specs import RuleCause
+from knobscope.stages.remeasure.causes import Answer, is_borne_out, share_words
+from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES, PROPERTY_WORDS
+from knobscope.tables.detection import FindingRow
+from knobscope.text.formats import join_words
+
+__all__ = ["settle_finding"]
+
+
+def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> FindingRow:
+    """Return what an experiment changes of a finding that was *insufficient*: verdict, penalty, sentence and answer.
+
+    Nothing changes where the effect did not show again, or the experiment leaves the cause open, too, but for
+    `confirmation`, which says so.
+    """
+    confirmation = answer.describe()
+    confirmed = None if answer.is_gone or not answer.question.followed else is_borne_out(answer, cause)
+    shares = [(name, answer.shares[name]) for name in FACTOR_PROPERTIES[cause.factor] if name in answer.shares]
+    if confirmed is None or not shares or finding.get("effect") is None:
+        return {"confirmed": "not_tested", "confirmation": confirmation}
+    gone = join_words([f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares])
+    means = cause.confirmed if confirmed else cause.refuted
+    settled: FindingRow = {
+        "confirmation": f"{confirmation} So {means}.",
+        "sentence": f"An experiment tells: {answer.tell_effect()}. Of that disappears {gone}: {means}. "
+        f"The runs alone left it open: {finding['sentence']}",
+    }
+    if not confirmed:
+        return {**settled, "verdict": "none", "confirmed": "not_tested"}
+    # As much as the larger part that is gone, and no more than the whole of the effect, takes of the slower setting.
+    lost = 1 - math.exp(-abs(math.log1p(finding["effect"] or 0.0)))
+    most = max(min(share.high, 1.0) for _, share in shares)
+    return {**settled, "verdict": "mismatch", "penalty": 1 / (1 - most * lost), "confirmed": "yes"}

@@ -1,0 +1,72 @@
+"""Findings that are *insufficient*, and what an experiment on known devices makes of them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from knobscope.specs import SHIPPED_RULES, Case, read_rule
+from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.questions import Question
+from knobscope.stages.remeasure.settling import settle_finding
+from knobscope.tables import WhatIfRunRow
+from knobscope.tables.detection import FindingRow
+
+#: `full` takes 2,200 us per operation and `off` 200.
+LEFT_OPEN: FindingRow = {
+    "rule": "flush", "dbms": "toy", "device": "ssd", "workload": "w", "knob": "sync", "value": "full",
+    "verdict": "insufficient", "effect": 200 / 2200 - 1, "penalty": None, "sentence": "Nobody can tell.",
+}  # fmt: skip
+
+
+def measure(name: str, slower_us: float, noise: float) -> list[WhatIfRunRow]:
+    """Return four pairs of runs on a device; the faster setting takes 200 us on each."""
+    rng = np.random.default_rng(7)
+    rows: list[WhatIfRunRow] = []
+    for pair in range(4):
+        for is_reference, micros in ((True, 200.0), (False, slower_us)):
+            throughput = 1e6 / micros * math.exp(rng.normal(0, noise))
+            row: WhatIfRunRow = {"pair": pair, "is_reference": is_reference, "status": "ok", "reason": None}
+            rows.append({**row, "property": name, "throughput_ops": throughput})
+    return rows
+
+
+def settle(flush_us: float | None, itself_us: float = 2200, noise: float = 0.01) -> FindingRow:
+    """Return what becomes of it where the slower setting takes so long on a device whose flush takes no time."""
+    blamed = frozenset({"flush"})
+    configurations = {"sync": "full"}, {"sync": "off"}
+    answer = Answer(Question(Case("toy", "ssd", "w"), "sync", "full", *configurations, (0,), blamed=blamed))
+    answer.add(ITSELF, measure(ITSELF, itself_us, noise))
+    if flush_us is not None:
+        answer.add("flush", measure("flush", flush_us, noise))
+    cause = read_rule(SHIPPED_RULES / "flush").about.cause
+    assert cause is not None
+    return settle_finding(answer, cause, LEFT_OPEN)
+
+
+def test_a_cause_that_the_runs_left_open_is_found_without_it() -> None:
+    found = settle(500)
+    assert (found["verdict"], found["confirmed"]) == ("mismatch", "yes")
+    assert found["penalty"] == pytest.approx(2200 / 500, rel=0.1)
+    assert "85 %" in found["sentence"]
+    assert found["sentence"].endswith("Nobody can tell.")
+
+
+def test_a_cause_that_the_runs_left_open_is_ruled_out() -> None:
+    found = settle(2150)
+    assert (found["verdict"], found["confirmed"]) == ("none", "not_tested")
+    assert "flushing does not explain it" in found["sentence"]
+    assert "penalty" not in found
+
+
+def test_what_the_experiment_leaves_open_stays_so() -> None:
+    """Neither half of the effect nor less than half is sure."""
+    found = settle(1250, noise=0.4)
+    assert found.keys() == {"confirmed", "confirmation"}
+    assert found["confirmed"] == "not_tested"
+
+
+def test_an_effect_that_does_not_show_again_says_nothing_of_its_cause() -> None:
+    found = settle(None, itself_us=201)
+    assert found.keys() == {"confirmed", "confirmation"}
