@@ -3,12 +3,14 @@
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from json_documents import read_document
 
 from knobscope.cli import main
+from knobscope.specs import SpecErrors, load_study
 
 HERE = Path(__file__).parent
 
@@ -45,6 +47,15 @@ def test_wrong_specs_end_with_2_and_no_traceback(checkout: Path) -> None:
         "expected another value: it is outside [1, 1000]",
     ]
     assert contents(checkout) == before
+
+
+def test_a_study_near_the_root_of_the_file_system_is_read() -> None:
+    """Specs of its kind are looked for next to its folder, and rules and models next to that: here there is no next."""
+    study = next((HERE / "good/studies").glob("*.yaml"))
+    with tempfile.NamedTemporaryFile(dir="/tmp", suffix=".yaml") as file:
+        shutil.copy(study, file.name)
+        with pytest.raises(SpecErrors, match="no spec named"):
+            load_study(Path(file.name), Path("/tmp"), runnable=False)
 
 
 def test_right_specs_end_with_0(checkout: Path) -> None:
