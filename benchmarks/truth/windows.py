@@ -37,6 +37,7 @@ from knobscope.stages.select.command import screening_table
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import remove_block_offsets
 from knobscope.statistics.stopping import Runs, decide_stop
+from knobscope.tables.responses import RESPONSES
 
 FIRST = 8
 GOAL = "goal: half of the time, with the same first eight"
@@ -49,7 +50,7 @@ def read_runs(file: Path, results: Path) -> tuple[pd.DataFrame, pd.DataFrame, li
     levels = case_space(specs, case).levels
     folder = results / str(case)
     blocks = sorted((folder / "runs").glob("screen-*"))
-    runs = screening_table(blocks, sorted((folder / "plan").glob("screen-*.parquet")), levels)
+    runs = screening_table(blocks, sorted((folder / "plan").glob("screen-*.parquet")), levels, RESPONSES["throughput"])
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
         times = connection.execute(
             "SELECT run_id, started_at, window_s, overhead_s, is_sentinel FROM runs "

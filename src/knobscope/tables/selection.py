@@ -42,7 +42,11 @@ class TunabilityRow(CaseColumns, total=False):
 
     knob: Annotated[Text, "Knob."]
     value: Annotated[Text, "Its best value: JSON, words without quotes; the default where no other is better."]
-    gain: Annotated[Real, "Natural-log ratio of throughput to the default configuration."]
+    gain: Annotated[
+        Real,
+        "Natural-log ratio of throughput to the default configuration; where screening explains a latency, of how many "
+        "times shorter it is.",
+    ]
     gain_low: Annotated[Real, "Lower end of its 95 % interval."]
     gain_high: Annotated[Real, "Upper end of its 95 % interval."]
 
@@ -81,8 +85,12 @@ class WorstPredictedRow(CaseColumns, total=False):
 
     configuration: Annotated[Text, "JSON: knob -> value."]
     runs: Annotated[Integer, "Runs of it."]
-    measured: Annotated[Real, "Operations per second that it did, without the offset of its block."]
-    predicted: Annotated[Real, "What the model predicted, on average over the splits in which it was held out."]
+    measured: Annotated[
+        Real,
+        "Operations per second that it did, without the offset of its block; where screening explains a latency, that, "
+        "in microseconds.",
+    ]
+    predicted: Annotated[Real, "What the model predicted of that, on average over the splits in which it was held out."]
 
 
 class CostlySettingRow(CaseColumns, total=False):

@@ -241,6 +241,8 @@ def _with_unit(number: float, text: str, unit: str | None) -> str:
         return text
     if number == 1 and unit.isalpha() and len(unit) > 3:  # a noun: 1 request, 2 requests; not s, ms, us
         unit = unit.removesuffix("es") if unit.endswith("sses") else unit.removesuffix("s")
+    if unit.startswith("1/"):  # a rate
+        return f"{text}{unit[1:]}"
     return f"{text} x {unit}" if unit[0].isdigit() else f"{text}{_SPACE}{unit}"
 
 

@@ -18,6 +18,7 @@ from knobscope.stages.plan.levels import screening_levels, sweep_values
 from knobscope.stages.plan.rounds import MOST_ACTIVE, case_space, sampling_method
 from knobscope.stages.plan.sampling import draw_configurations
 from knobscope.tables import write_table
+from knobscope.tables.responses import RESPONSES
 
 CASE = Case("toy", "disk", "load")
 
@@ -178,7 +179,7 @@ def test_methods_that_look_at_responses_go_by_earlier_rounds(specs: StudySpecs, 
     ]
     runs[1] = {**runs[1], "status": "timeout", "throughput_ops": None}
     write_table(tmp_path / "block/runs.parquet", "runs", runs)
-    earlier = read_earlier(space, [tmp_path / "screen-0.parquet"], [tmp_path / "block"])
+    earlier = read_earlier(space, [tmp_path / "screen-0.parquet"], [tmp_path / "block"], RESPONSES["throughput"])
     assert len(earlier) == 26  # 25 and the sentinel
     assert sum(map(math.isnan, earlier.values())) == 1
     second = configurations_of(plan_screening(specs, CASE, 1, earlier))

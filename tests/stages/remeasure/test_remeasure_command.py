@@ -54,7 +54,9 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
     main(["remeasure", "--study", str(STUDY), "--database", str(database), "--remeasured", *answers, "--out", str(out)])
     assert database.read_bytes() == before
     with duckdb.connect(str(out), read_only=True) as connection:
-        rows = connection.execute("SELECT value, verdict, penalty, confirmed, confirmation, sentence FROM findings").fetchall()
+        rows = connection.execute(
+            "SELECT value, verdict, penalty, confirmed, confirmation, sentence FROM findings"
+        ).fetchall()
         assert connection.execute("SELECT run_id, pair FROM what_if_runs").fetchall() == [("r", 0)]
         assert connection.execute("SELECT pairs FROM what_ifs").fetchall() == [(4,)]
         fastest = connection.execute(

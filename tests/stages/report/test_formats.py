@@ -78,7 +78,8 @@ def test_values_have_their_unit(knob: str, value: str | None, text: str) -> None
     [("65536", "bytes", "64 KiB"), ("2048", "8kB", "16 MiB"), ("4", "kB", "4 KiB"), ("0", "8kB", "0 B"),
      ("1", "GB", "1 GiB"), ("200.0", "ms", "200 ms"), ("off", "ms", "off"),
      ("7", None, "7"), (None, "ms", "–"), ("1", "requests", "1 request"), ("1", "processes", "1 process"),
-     ("1", "requests/s", "1 requests/s"), ("1", "ms", "1 ms"), ("10", "requests", "10 requests")],
+     ("1", "requests/s", "1 requests/s"), ("1", "ms", "1 ms"), ("10", "1/s", "10/s"),
+     ("10", "requests", "10 requests")],
 )  # fmt: skip
 def test_values_have_their_unit_where_no_spec_is_known(value: str | None, unit: str | None, text: str) -> None:
     assert plain(words.format_unit(value, unit)) == text

@@ -8,6 +8,7 @@ import pytest
 from pages import SVG, Page, render
 
 from knobscope.specs import StudySpecs
+from knobscope.stages.report.sections import head
 
 Change = Callable[..., Path]
 
@@ -106,3 +107,11 @@ def test_a_stall_is_a_flat_part_of_the_operations_so_far(
 def test_the_account_compares_the_study_with_a_full_grid(page: Page) -> None:
     account = re.search(r"([\d,]+) runs took .*? a full grid of the values .*? has ([\d,]+) runs", page.text)
     assert account and int(account[1]) == 90 and int(account[2].replace(",", "")) > 2
+
+
+def test_a_grid_that_nobody_can_count_is_told_by_its_size(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(head, "_COUNTABLE", 1)
+    page = render(changed_study("SELECT 1"), specs, tmp_path)
+    assert re.search(r"a full grid of the values that screening draws from has about 10\^\d runs", page.text)

@@ -22,8 +22,12 @@ _KNOB_KEYS = ("knob", "rank", "rank_low", "rank_high", "importance", "permutatio
 def make_prior(specs: StudySpecs, results: Path, name: str) -> Prior:
     """Return what a finished study learned; `results` is its folder.
 
-    UserError: the study is not finished, has fitted nothing, or started from a prior itself.
+    UserError: the study is not finished, has fitted nothing, started from a prior itself, or ranks knobs by latency.
     """
+    if (response := specs.study.screening.response) != "throughput":
+        raise UserError(
+            f"study {specs.study.name} ranks knobs by {response}; expected one that ranks them by throughput"
+        )
     from knobscope.study_data.study import StudyData
 
     with StudyData.open(results / "study.duckdb", specs) as data:

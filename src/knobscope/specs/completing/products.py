@@ -110,7 +110,12 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     # How one gets there changes nothing.
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
     Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
-    Screening: {"fit": "model threshold splits stop stable_rounds warm_start", "fit prior": "top", "prior": "prior"},
+    # Plans of later rounds may go by the response, too; what was planned by another one stays good to be measured.
+    Screening: {
+        "fit": "model response threshold splits stop stable_rounds warm_start",
+        "fit prior": "top",
+        "prior": "prior",
+    },
     Sweep: {"sweep": "always pairs", "sweep reinforce": "repeats", "reinforce": "most effect power"},
 }
 

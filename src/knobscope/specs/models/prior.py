@@ -102,6 +102,8 @@ def check_prior(
     workloads: Mapping[str, Workload],
 ) -> Iterator[SpecProblem]:
     """Yield why a study cannot start from this prior, as far as the specs tell; versions show when it runs."""
+    if study.screening.response != "throughput":
+        yield document.problem(("screening", "response"), study.screening.response, "throughput, by which priors rank")
     for name in dbms:
         for workload in workloads.values():
             if not prior.rankings_for(name, workload.class_):

@@ -61,6 +61,11 @@ class Screening(SpecModel):
         default="auto",
         description="Statistical model that ranks the knobs; auto is the best of several, or the mean of two.",
     )
+    response: Literal["throughput", "latency_p95", "latency_p99"] = Field(
+        default="throughput",
+        description="What the model explains, and knobs are ranked by. The sweep measures both throughput and latency "
+        "of the knobs that go on; priors are for throughput alone.",
+    )
     threshold: float = Field(default=0.9, gt=0, lt=1, description="R2 that all splits must reach.")
     splits: int = Field(default=10, ge=2, description="Random splits into training and test runs.")
     stop: Literal["r2", "stability", "both"] = Field(

@@ -109,7 +109,7 @@ def _unit_row(name: str, finding: UnitFinding, session: Session, kernel: str | N
     if finding.unit_bytes is None:
         confidence: Confidence = _grade(finding.visible_share)
         because = (
-            f"writes shifted by 4 KiB take as long as those at multiples of their size; a unit to "
+            f"writes shifted by 4 KiB take as long as those at multiples of their size; a unit of up to "
             f"{format_size(max(CANDIDATES))} that costs {format_micros(finding.visible_us)} "
             f"({format_share(finding.visible_share)} of a write) would have been seen"
         )

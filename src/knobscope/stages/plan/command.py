@@ -16,6 +16,7 @@ from knobscope.stages.plan.pairs import interacting_pairs
 from knobscope.stages.plan.rounds import case_space, plan_reinforcement, plan_screening, plan_sweep, sampling_method
 from knobscope.stages.plan.sampling import Key
 from knobscope.tables import PlanRow, write_table
+from knobscope.tables.responses import RESPONSES
 
 
 def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:
@@ -35,7 +36,8 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)
     case = find_case(specs, args.case)
     if args.phase == "screen":
-        earlier = read_earlier(case_space(specs, case), args.plans, args.runs)
+        response = RESPONSES[specs.study.screening.response]
+        earlier = read_earlier(case_space(specs, case), args.plans, args.runs, response)
         rows = plan_screening(specs, case, args.round, earlier)
         _tell_costly(specs, case, earlier)
     elif args.reinforce is not None:

@@ -9,10 +9,13 @@ import numpy as np
 
 from knobscope.stages.plan.sampling import DesignSpace, Key
 from knobscope.tables import read_table
+from knobscope.tables.responses import Response
 
 
-def read_earlier(space: DesignSpace, plans: Sequence[Path], runs: Sequence[Path]) -> dict[Key, float]:
-    """Return the mean log throughput of every configuration planned so far; NaN where no run of it succeeded.
+def read_earlier(
+    space: DesignSpace, plans: Sequence[Path], runs: Sequence[Path], response: Response
+) -> dict[Key, float]:
+    """Return the mean log response of every configuration planned so far; NaN where no run of it succeeded.
 
     `plans` are tables `plan`, `runs` block directories.
     """
@@ -23,6 +26,7 @@ def read_earlier(space: DesignSpace, plans: Sequence[Path], runs: Sequence[Path]
     responses: dict[Key, list[float]] = {key: [] for key in keys.values()}
     if runs:
         measured = read_table([directory / "runs.parquet" for directory in runs])
-        for row in measured[measured["status"] == "ok"].itertuples():
-            responses[keys[row.config_id]].append(math.log(row.throughput_ops))
+        ok = measured[(measured["status"] == "ok") & (measured[response.column] > 0)]
+        for config_id, figure in zip(ok["config_id"], ok[response.column], strict=True):
+            responses[keys[config_id]].append(math.log(response.of(figure)))
     return {key: float(np.mean(values)) if values else math.nan for key, values in responses.items()}

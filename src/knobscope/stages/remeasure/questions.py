@@ -39,6 +39,9 @@ _SLOWER = 5
 #: The largest clear effect of a study, and that without a risk to committed data, are the head of its report.
 _HEADLINES = 2
 
+#: Effects at most whose cause the runs leave open: they take as many runs as mismatches, and say less.
+_MOST_OPEN = 4
+
 #: Configurations of a case in table `fastest` at most.
 _FASTEST = 2
 
@@ -156,6 +159,8 @@ def ask_questions(
         else:
             can_follow = is_modelled(specs.devices.get(device)) or other_device is None or is_level
             followed = can_follow and sum(entry.followed for entry in questions.values()) < what_if
+        told = sum(findings[entry.findings[0]]["verdict"] == "mismatch" for entry in questions.values())
+        room = min(most, told + _MOST_OPEN) if is_left_open else most
         if key in questions:
             earlier = questions[key]
             questions[key] = replace(
@@ -164,7 +169,7 @@ def ask_questions(
                 followed=earlier.followed or bool(blamed),
                 blamed=earlier.blamed | blamed,
             )
-        elif device in specs.devices and (followed or not (is_level or is_left_open)) and len(questions) < most:
+        elif device in specs.devices and (followed or not (is_level or is_left_open)) and len(questions) < room:
             question = _pose(row, (index,), device, other_device, connection, is_level=is_level)
             if question is not None:
                 questions[key] = replace(question, followed=followed, blamed=blamed, least=least)

@@ -27,6 +27,7 @@ from knobscope.stages.select.noise import measure_noise
 from knobscope.stages.select.selection import mark_selected, select_knobs
 from knobscope.stages.select.warm_start import WarmStart, find_warm_start
 from knobscope.tables import read_table
+from knobscope.tables.responses import RESPONSES, Response
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
 _CANDIDATES = 5000
 
 
-def screening_table(runs: list[Path], plans: list[Path], levels: Mapping[str, Sequence[Value]]) -> "pd.DataFrame":
-    """Return one row per ok run.
+def screening_table(
+    runs: list[Path], plans: list[Path], levels: Mapping[str, Sequence[Value]], response: Response
+) -> "pd.DataFrame":
+    """Return one row per ok run that has a response.
 
-    It has a column per knob, in which numbers that are no level of the study count as the nearest one,
-    `throughput_ops`,
+    It has a column per knob, in which numbers that are no level of the study count as the nearest one, `response`,
     `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
 
     `runs` are block directories, `plans` the tables they were planned in.
@@ -46,15 +48,16 @@ def screening_table(runs: list[Path], plans: list[Path], levels: Mapping[str, Se
     import pandas as pd
 
     measured = read_table([directory / "runs.parquet" for directory in runs])
-    measured = measured[measured["status"] == "ok"]
+    measured = measured[(measured["status"] == "ok") & (measured[response.column] > 0)]
     planned = read_table(plans).drop_duplicates("config_id").set_index("config_id").loc[measured["config_id"]]
     configurations = [json.loads(text) for text in planned["configuration"]]
     settings = {
         knob: [_nearest(configuration[knob], usual) for configuration in configurations]
         for knob, usual in levels.items()
     }
-    columns = {"block": "block_id"} | {name: name for name in ("throughput_ops", "round", "started_at", "dbms_version")}
+    columns = {"block": "block_id", "round": "round", "started_at": "started_at", "dbms_version": "dbms_version"}
     outcomes = {name: list(measured[column]) for name, column in columns.items()}
+    outcomes["response"] = [response.of(figure) for figure in measured[response.column]]
     return pd.DataFrame({**settings, **outcomes, "is_chosen": planned["is_chosen"].to_numpy(bool)})
 
 
@@ -71,11 +74,12 @@ def _run(args: argparse.Namespace) -> int:
     case = _complete(args, specs)
     space, screening = case_space(specs, case), specs.study.screening
     knobs = list(space.levels)
-    table = screening_table(args.runs, args.plans, space.levels)
+    response = RESPONSES[screening.response]
+    table = screening_table(args.runs, args.plans, space.levels, response)
     if table.empty:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
     is_narrowing = sampling_method(specs, case) == "narrowing"
-    costly = find_costly(space, read_earlier(space, args.plans, args.runs)) if is_narrowing else []
+    costly = find_costly(space, read_earlier(space, args.plans, args.runs, response)) if is_narrowing else []
     start = WarmStart([], [])
     if table["started_at"].notna().any():  # imported runs may have no time
         models, first = study.absolute().parent.parent.parent / "models", table.loc[table["started_at"].idxmin()]
@@ -83,7 +87,7 @@ def _run(args: argparse.Namespace) -> int:
     selection = select_knobs(
         table,
         knobs,
-        "throughput_ops",
+        "response",
         screening.model,
         screening.threshold,
         screening.splits,
@@ -100,6 +104,10 @@ def _run(args: argparse.Namespace) -> int:
     fit = {
         **selection.to_json(),
         "importance": mark_selected(selection, screening.top),
+        "worst_predicted": [
+            {**row, **{name: response.of(row[name]) for name in ("measured", "predicted")}}
+            for row in selection.worst_predicted
+        ],
         "warm_start": start.priors if selection.expected else [],
         "noise": measure_noise(args.runs),
         "costly_settings": [asdict(setting) for setting in costly],

@@ -36,8 +36,8 @@ def read_priors(folder: Path) -> Iterator[Prior | str]:
 def list_rankings(prior: Prior, specs: StudySpecs, case: Case) -> list[PriorRanking]:
     """Return the rankings of a prior that a case may start from, as far as specs tell."""
     screening = specs.study.screening
-    if not screening.warm_start or screening.model != "auto":
-        return []
+    if not screening.warm_start or screening.model != "auto" or screening.response != "throughput":
+        return []  # priors rank by throughput
     rankings = prior.rankings_for(case.dbms, specs.workloads[case.workload].class_)
     return [ranking for ranking in rankings if ranking.trustworthy]
 

@@ -8,6 +8,7 @@ import numpy as np
 from knobscope.figures import BendPoint, Figure, Side, draw_bend, slug
 from knobscope.specs import Case
 from knobscope.study_data.study import Row, Rows, StudyData
+from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import describe_change, format_value
 
 __all__ = ["bend_figures"]
@@ -18,7 +19,7 @@ _MOST_FIGURES = 4
 def bend_figures(data: StudyData, case: Case, points: Sequence[Row]) -> list[Figure]:
     """Return a figure for each important point (rows of `important_points`) whose knob has three numbers or more.
 
-    The curve is that of the sweep where it has them, one knob being changed at a time; else the mean throughput of the
+    The curve is that of the sweep where it has them, one knob being changed at a time; else the mean response of the
     screening runs with each value, the other knobs being as they came. Slopes are regressions on both sides, as in the
     turn ratio of Hui et al. (SIGMOD 2024); the label next to each is the change from end to end of a side.
     """
@@ -28,27 +29,30 @@ def bend_figures(data: StudyData, case: Case, points: Sequence[Row]) -> list[Fig
 
 def _read_curve(data: StudyData, case: Case, knob: str) -> tuple[Rows, str]:
     """Return rows (value, number, estimate, low, high), a natural-log ratio each, and what they are, in words."""
-    names = (case.dbms, case.device, case.workload, knob)
+    names, response = (case.dbms, case.device, case.workload, knob), RESPONSES[data.specs.study.screening.response]
+    # `effects` has that on a latency itself, of which less is better.
+    columns = "-estimate AS estimate, -high AS low, -low AS high" if response.is_latency else "estimate, low, high"
     swept = data.rows(
-        """
+        f"""
         WITH found AS (
-            SELECT value, estimate, low, high, baseline FROM effects
-            WHERE metric = 'throughput_ops' AND estimate IS NOT NULL
+            SELECT value, {columns}, baseline FROM effects
+            WHERE metric = ? AND effects.estimate IS NOT NULL
                 AND dbms = ? AND device = ? AND workload = ? AND knob = ? AND beside IS NULL
         )
         SELECT value, try_cast(value AS DOUBLE) AS number, estimate, low, high FROM found
         UNION SELECT baseline, try_cast(baseline AS DOUBLE), 0, 0, 0 FROM found
         ORDER BY number
-        """,
+        """,  # noqa: S608 - names of ours
+        response.column,
         *names,
     )
     if sum(row["number"] is not None for row in swept) >= 3:
         return swept, "one knob changed at a time, against the default"
     screened = data.rows(
-        """
+        f"""
         WITH found AS (
-            SELECT value, ln(throughput_ops) AS response FROM runs JOIN knob_values USING (config_id, dbms)
-            WHERE status = 'ok' AND phase = 'screen' AND throughput_ops > 0
+            SELECT value, ln({response.sql}) AS response FROM runs JOIN knob_values USING (config_id, dbms)
+            WHERE status = 'ok' AND phase = 'screen' AND {response.column} > 0
                 AND dbms = ? AND device = ? AND workload = ? AND knob = ?
         ), means AS (
             SELECT value, try_cast(value AS DOUBLE) AS number, avg(response) AS mean,
@@ -58,7 +62,7 @@ def _read_curve(data: StudyData, case: Case, knob: str) -> tuple[Rows, str]:
         SELECT value, number, mean - first(mean ORDER BY number) OVER () AS estimate,
             estimate - half AS low, estimate + half AS high
         FROM means WHERE number IS NOT NULL ORDER BY number
-        """,
+        """,  # noqa: S608 - names of ours
         *names,
     )
     return screened, "means of the screening runs, all other knobs changing too, against the lowest value"
@@ -84,28 +88,31 @@ def _bend_figure(data: StudyData, case: Case, point: Row) -> Figure | None:
     # A cliff lies between two values; a knee or turning point belongs to both sides.
     ends = (split if kind == "cliff" else split + 1, split)
     names = [format_value(data.specs.dbms.get(case.dbms), knob, row["value"]) for row in shown]
+    response = RESPONSES[data.specs.study.screening.response]
     sides = [
-        _side("line-a", x[: ends[0]], y[: ends[0]], names[: ends[0]]),
-        _side("line-b", x[ends[1] :], y[ends[1] :], names[ends[1] :]),
+        _side("line-a", x[: ends[0]], y[: ends[0]], names[: ends[0]], response),
+        _side("line-b", x[ends[1] :], y[ends[1] :], names[ends[1] :], response),
     ]
     marks = [
         BendPoint(a, name, row["estimate"], None if row["low"] is None else (row["low"], row["high"]))
         for a, name, row in zip(x, names, shown, strict=True)
     ]
+    subject = f"{response.words[0].upper()}{response.words[1:]}"
     title = f"{knob}: {'turning point' if kind == 'turning' else kind} at {names[split]}"
     return Figure(
         name=slug("bend", *str(case).split("/"), knob, kind, names[split]),
         title=title,
-        description=f"Throughput by value of {knob}. {' '.join(side.words + '.' for side in sides)}",
+        description=f"{subject} by value of {knob}. {' '.join(side.words + '.' for side in sides)}",
         draw=lambda width: draw_bend(width, marks, sides, x[split], kind, knob),
         data=rows,
-        caption=f"Throughput, {origin}.",
+        caption=f"{subject}, {origin}.",
     )
 
 
-def _side(look: str, x: Sequence[float], y: Sequence[float], names: Sequence[str]) -> Side:
+def _side(look: str, x: Sequence[float], y: Sequence[float], names: Sequence[str], response: Response) -> Side:
     if len(x) == 1:
         return Side(look, (x[0], y[0]), (x[0], y[0]), f"{names[0]} alone")
     slope, height = (float(part) for part in np.polyfit(x, y, 1))
     start, end = slope * x[0] + height, slope * x[-1] + height
-    return Side(look, (x[0], start), (x[-1], end), f"{names[0]} to {names[-1]}: {describe_change(end - start)}")
+    change = describe_change(end - start, response.more, response.less)
+    return Side(look, (x[0], start), (x[-1], end), f"{names[0]} to {names[-1]}: {change}")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from knobscope.figures import Figure, Tile, TileRow, draw_tiles, slug
 from knobscope.specs import Case
 from knobscope.study_data.study import Row, Rows, StudyData
+from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import describe_change, format_fold, format_value, plural
 
 __all__ = ["grid_figure"]
@@ -19,7 +20,7 @@ _MOST_TILES = 60
 def grid_figure(data: StudyData, case: Case, ranking: Sequence[Row]) -> Figure | None:
     """Return the screening runs by the values of the first two knobs of a ranking, and of the third if runs suffice.
 
-    A tile is the geometric mean of throughput against the default configuration; all other knobs change too, as
+    A tile is the geometric mean of the response against the default configuration; all other knobs change too, as
     screening changes them. The form is that of Hui et al. (SIGMOD 2024), figure 6, whose tiles hold every setting of a
     full grid; here some are empty. None with fewer than two knobs of a few values each, or without a default run.
     """
@@ -57,28 +58,29 @@ def _read_levels(data: StudyData, case: Case) -> dict[str, list[str]]:
 
 def _read_tiles(data: StudyData, case: Case, across: str, down: str, outer: str) -> Rows:
     """Return a row per tile with the natural-log ratio to the default; `outer_value` is empty without a third knob."""
+    response = RESPONSES[data.specs.study.screening.response]
     return data.rows(
-        """
+        f"""
         WITH settings AS (
             SELECT config_id, any_value(value) FILTER (knob = ?) AS across_value,
                 any_value(value) FILTER (knob = ?) AS down_value,
                 coalesce(any_value(value) FILTER (knob = ?), '') AS outer_value
             FROM knob_values WHERE dbms = ? GROUP BY config_id
         ), measured AS (
-            SELECT *, ln(throughput_ops) AS response FROM runs JOIN settings USING (config_id)
-            WHERE status = 'ok' AND phase = 'screen' AND throughput_ops > 0
+            SELECT *, ln({response.sql}) AS response FROM runs JOIN settings USING (config_id)
+            WHERE status = 'ok' AND phase = 'screen' AND {response.column} > 0
                 AND dbms = ? AND device = ? AND workload = ?
         )
         SELECT across_value, down_value, outer_value, count(*) AS runs, bool_or(is_sentinel) AS is_default,
             avg(response) - (SELECT avg(response) FROM measured WHERE is_sentinel) AS estimate
         FROM measured GROUP BY ALL ORDER BY ALL
-        """,
+        """,  # noqa: S608 - names of ours
         across, down, outer, case.dbms, case.dbms, case.device, case.workload,
     )  # fmt: skip
 
 
 def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, list[str]], rows: Rows) -> Figure:
-    spec = data.specs.dbms.get(case.dbms)
+    spec, response = data.specs.dbms.get(case.dbms), RESPONSES[data.specs.study.screening.response]
     across, down, outer = knobs
     cells = {(row["across_value"], row["down_value"], row["outer_value"]): row for row in rows}
     lines = [
@@ -86,7 +88,7 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
             f"{outer} = {format_value(spec, outer, outer_value)}" if outer else down,
             f"by {down}" if outer else "",
             format_value(spec, down, value),
-            [_tile(cells.get((column, value, outer_value))) for column in levels[across]],
+            [_tile(cells.get((column, value, outer_value)), response) for column in levels[across]],
         )
         for outer_value in (levels[outer] if outer else [""])
         for value in levels[down]
@@ -102,16 +104,16 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
     return Figure(
         name=slug("grid", *str(case).split("/")),
         title=f"Combinations of the first knobs: {shown}",
-        description=f"Mean throughput of the screening runs against the default configuration, by {shown}.{note}",
-        draw=lambda width: draw_tiles(width, columns, lines, across),
+        description=f"Mean {response.words} of the screening runs against the default configuration, by {shown}.{note}",
+        draw=lambda width: draw_tiles(width, columns, lines, across, (response.less, response.more)),
         data=rows,
         caption=f"Means of {plural(sum(row['runs'] for row in rows), 'screening run')} against the default (framed); "
         "the other knobs change too.",
     )
 
 
-def _tile(row: Row | None) -> Tile | None:
+def _tile(row: Row | None, response: Response) -> Tile | None:
     if row is None or row["estimate"] is None:
         return None
-    tip = f"{describe_change(row['estimate'])} in {plural(row['runs'], 'run')}"
+    tip = f"{describe_change(row['estimate'], response.more, response.less)} in {plural(row['runs'], 'run')}"
     return Tile(row["estimate"], format_fold(row["estimate"]), tip, framed=row["is_default"])

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from math import log10, prod
 
 from knobscope.specs import Workload
 from knobscope.stages.plan import case_space
 from knobscope.stages.report.sections.budgets import tell_change
 from knobscope.stages.report.sections.client import tell_client
 from knobscope.stages.report.sections.effects import read_effect
-from knobscope.stages.report.sections.findings import FindingsSection
+from knobscope.stages.report.sections.findings import FindingsSection, Judged
 from knobscope.stages.report.sections.guards import (
     Controls,
     describe_levels,
@@ -40,6 +40,8 @@ __all__ = ["Head", "build_head"]
 #: Flushes per operation below which a default configuration cannot make each commit durable: read-mostly workloads
 #: write one in twenty operations.
 _SELDOM_FLUSHED = 0.01
+#: Runs of a full grid from which on their order of magnitude says enough.
+_COUNTABLE = 1e9
 
 
 @dataclass(frozen=True)
@@ -181,11 +183,15 @@ def _visible(data: StudyData, findings: FindingsSection) -> Iterator[str]:
 
 
 def _example(findings: FindingsSection) -> str:
-    """Return a short reason why something could not be judged: of a knob, if there is one.
+    """Return why something could not be judged: of a knob, if there is one, and of the largest effect.
 
     That a study has one DBMS, or devices of one tier, its reader knows.
     """
-    example = min(findings.unjudged.rows, key=lambda row: (not row.knob, len(row.sentence)))
+
+    def rank(row: Judged) -> tuple[bool, float, int]:
+        return not row.knob, -abs(float(row.order or 0)), len(row.sentence)
+
+    example = min(findings.unjudged.rows, key=rank)
     return f"for example: {example.sentence.split('. ')[0].rstrip('.')}"
 
 
@@ -236,10 +242,13 @@ def _describe_account(data: StudyData) -> str:
     )
     spaces = [case_space(data.specs, case).levels for case in data.specs.cases]
     grid = sum(prod(len(levels) for levels in space.values()) for space in spaces)
+    if grid < _COUNTABLE:
+        size = f"{plural(grid, 'run')}, {format_seconds(grid * spent['all_s'] / spent['runs'])}"
+    else:
+        size = f"about 10^{log10(grid):.0f} runs"
     return (
         f"{plural(spent['runs'], 'run')} took {format_seconds(spent['all_s'])}, {format_seconds(spent['around_s'])} of "
-        f"it outside the measured windows; a full grid of the values that screening draws from has "
-        f"{plural(grid, 'run')}, {format_seconds(grid * spent['all_s'] / spent['runs'])}"
+        f"it outside the measured windows; a full grid of the values that screening draws from has {size}"
     )
 
 

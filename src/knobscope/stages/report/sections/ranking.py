@@ -14,6 +14,7 @@ from knobscope.stages.report.sections.predicted_effects import predicted_effects
 from knobscope.stages.report.sections.tunability import TunabilityPart, tell_tunability
 from knobscope.stages.report.sections.worst_predicted import WorstPredicted, worst_predicted
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
+from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import format_number, format_share, format_value, join_words, plural
 
 __all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
@@ -105,11 +106,13 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     pictures += [_rounds_figure(data, case, screened)] if screened else []
     grid = grid_figure(data, case, knobs)
     pictures += [*([grid] if grid else []), *bend_figures(data, case, alone)]
-    last = fits[-1] if fits else None
+    last, response = fits[-1] if fits else None, RESPONSES[data.specs.study.screening.response]
     return CaseRanking(
         name=name_case(case),
-        summary=" ".join(filter(None, [_summarise(knobs, fits), _tell_costly(data, case, len(screened) - 1)])),
-        trust=_trust(last),
+        summary=" ".join(
+            filter(None, [_summarise(knobs, fits, response), _tell_costly(data, case, len(screened) - 1, response)])
+        ),
+        trust=_trust(last, response),
         is_trusted=bool(last and last["trustworthy"]),
         pictures=pictures,
         points=[_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]],
@@ -119,8 +122,8 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     )
 
 
-def _summarise(knobs: list[Row], fits: list[Row]) -> str:
-    sentences = []
+def _summarise(knobs: list[Row], fits: list[Row], response: Response) -> str:
+    sentences = [f"Knobs are ranked by the {response.words}."] if response.is_latency else []
     if fits and fits[-1]["prior"]:
         reason = fits[-1]["reason"]
         sentences.append(f"{reason[:1].upper()}{reason[1:]}.")
@@ -154,7 +157,7 @@ def _tell_warm_start(priors: str, knobs: list[str]) -> str:
     )
 
 
-def _tell_costly(data: StudyData, case: Case, last: int) -> str:
+def _tell_costly(data: StudyData, case: Case, last: int, response: Response) -> str:
     """Say which settings the rounds up to `last` left out, after an earlier one had shown that they cost most."""
     rows = data.rows(
         """
@@ -171,16 +174,16 @@ def _tell_costly(data: StudyData, case: Case, last: int) -> str:
     for row in rows[:_MOST_COSTLY]:
         values = json.loads(row["setting"]).items()
         assignments = [f"{knob} = {format_value(dbms, knob, value_text(value))}" for knob, value in values]
-        settings.append(f"{' with '.join(assignments)} ({format_number(row['times_slower'])}x slower)")
+        settings.append(f"{' with '.join(assignments)} ({format_number(row['times_slower'])}x {response.less})")
     more = [f"{len(rows) - _MOST_COSTLY} more"] if len(rows) > _MOST_COSTLY else []
     return (
-        "Later rounds excluded settings that earlier ones had shown to be several times slower: "
+        f"Later rounds excluded settings that earlier ones had shown to be several times {response.less}: "
         f"{join_words([*settings, *more])}. "
         "Such a bottleneck hides the effects of other knobs."
     )
 
 
-def _trust(fit: Row | None) -> str:
+def _trust(fit: Row | None, response: Response) -> str:
     if fit is None:
         return ""
     reason = f": {fit['reason_trust']}" if fit["reason_trust"] else ""
@@ -188,7 +191,8 @@ def _trust(fit: Row | None) -> str:
         return f"Do not trust this ranking{reason}"
     if fit["stopped"] or fit["prior"]:
         return f"The ranking can be trusted{reason}"
-    return f"Which knobs stand out can be trusted{reason}; it cannot predict the throughput of a single configuration"
+    lack = f"it cannot predict the {response.words} of a single configuration"
+    return f"Which knobs stand out can be trusted{reason}; {lack}"
 
 
 def _ranking_figure(case: Case, rows: Rows) -> Figure:

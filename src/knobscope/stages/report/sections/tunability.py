@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from knobscope.specs import Case
 from knobscope.study_data.study import Row, StudyData
+from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import (
     describe_change,
     describe_effect,
@@ -44,42 +45,48 @@ class TunabilityPart:
 def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | None:
     """Return what table `tunability` holds of a case; None where it holds nothing, or its model cannot be trusted."""
     names = (case.dbms, case.device, case.workload)
+    response = RESPONSES[data.specs.study.screening.response]
     rows = data.rows(
         """
         SELECT t.*, i.rank, e.estimate, e.low, e.high
         FROM tunability t
         LEFT JOIN importance i USING (dbms, device, workload, knob)
         LEFT JOIN effects e
-            ON e.metric = 'throughput_ops' AND e.beside IS NULL
+            ON e.metric = ? AND e.beside IS NULL
             AND (e.dbms, e.device, e.workload, e.knob, e.value) = (t.dbms, t.device, t.workload, t.knob, t.value)
         WHERE t.dbms = ? AND t.device = ? AND t.workload = ?
         ORDER BY t.gain DESC, t.knob
         """,
+        response.column,
         *names,
     )
     if not rows or not fit["trustworthy"]:
         return None
     clear = [row for row in rows if row["gain_low"] > math.log1p(data.specs.study.thresholds.min_effect)]
-    gains = [_tell(data, case, row) for row in clear[:_MOST]]
+    gains = [_tell(data, case, row, response) for row in clear[:_MOST]]
     return TunabilityPart(gains, _rest(clear, len(rows)), _agreement(fit, len(rows)))
 
 
-def _tell(data: StudyData, case: Case, row: Row) -> KnobGain:
-    interval = describe_interval(row["gain"], row["gain_low"], row["gain_high"])
+def _tell(data: StudyData, case: Case, row: Row, response: Response) -> KnobGain:
+    words = response.more, response.less
+    interval = describe_interval(row["gain"], row["gain_low"], row["gain_high"], *words)
     return KnobGain(
         knob=row["knob"],
         rank=row["rank"],
         value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
-        by_model=f"{describe_change(row['gain'])} ({interval})",
-        by_sweep=_tell_swept(row),
+        by_model=f"{describe_change(row['gain'], *words)} ({interval})",
+        by_sweep=_tell_swept(row, response),
     )
 
 
-def _tell_swept(row: Row) -> str:
+def _tell_swept(row: Row, response: Response) -> str:
+    """Say the effect in the sweep; `effects` has that on the latency itself, of which less is better."""
     if row["estimate"] is None:
         return "not measured alone"
     has_interval = row["low"] is not None and not math.isnan(row["low"])
-    return describe_effect(row["estimate"], *((row["low"], row["high"]) if has_interval else (None, None)))
+    ends = (row["low"], row["high"]) if has_interval else (None, None)
+    words = (response.less, response.more) if response.is_latency else (response.more, response.less)
+    return describe_effect(row["estimate"], *ends, *words)
 
 
 def _rest(clear: Sequence[Row], knobs: int) -> str:

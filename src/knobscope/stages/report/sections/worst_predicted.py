@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from knobscope.specs import Case, value_text
 from knobscope.study_data.study import StudyData
-from knobscope.text.formats import format_number, format_value, plural
+from knobscope.tables.responses import RESPONSES
+from knobscope.text.formats import format_micros, format_number, format_value, plural
 
 __all__ = ["WorstPredicted", "worst_predicted"]
 
@@ -36,6 +37,7 @@ def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[
         case.workload,
     )
     dbms, predictions = data.specs.dbms.get(case.dbms), []
+    form = format_micros if RESPONSES[data.specs.study.screening.response].is_latency else format_number
     for row in rows:
         off = max(row["measured"], row["predicted"]) / min(row["measured"], row["predicted"])
         if off < _FAR_OFF:
@@ -48,8 +50,8 @@ def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[
             WorstPredicted(
                 ", ".join(f"{knob} = {format_value(dbms, knob, text)}" for knob, text in texts.items()),
                 f"and {plural(omitted_count, 'other')}" if omitted_count else "",
-                format_number(row["measured"]),
-                format_number(row["predicted"]),
+                form(row["measured"]),
+                form(row["predicted"]),
                 f"{format_number(off)}x too {'low' if row['measured'] > row['predicted'] else 'high'}",
             )
         )
