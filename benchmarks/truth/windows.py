@@ -67,8 +67,9 @@ class Windows:
     def __init__(self, runs: pd.DataFrame, intervals: pd.DataFrame, knobs: list[str]) -> None:
         """Keep the runs, and the operations of each interval as a table with a row per run."""
         self.runs, self.knobs = runs, knobs
-        self.ops = intervals.pivot_table(index="run_id", columns="t_s", values="ops").loc[runs["run_id"]].to_numpy()
-        self.step_s = float(np.diff(np.sort(intervals["t_s"].unique())).min())
+        numbered = intervals.assign(number=intervals.groupby("run_id").cumcount())
+        self.ops = numbered.pivot(index="run_id", columns="number", values="ops").loc[runs["run_id"]].to_numpy(float)
+        self.step_s = float(intervals.groupby("run_id")["t_s"].diff().median())
         self.count = self.ops.shape[1]
 
     def of(self, steps: np.ndarray, begin: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -143,7 +143,7 @@ SELECT
         is_longer: faster_waited_us * (flush_us / faster_us - 1) >= (slower_waited_us - faster_waited_us) / 2,
         waited: waited, left_open: left_open, share: told,
         time_ruled_out: matters AND share.by_time AND flushes_ruled_out,
-        counts_ruled_out: matters AND NOT share.by_time AND flushes_ruled_out AND more_us > 0,
+        counts_ruled_out: matters AND NOT share.by_time AND flushes_ruled_out AND more_us >= 0.01 * slow_us,
         busy_share: allowed * lost_share(estimate), not_cpu: not_cpu, is_part: is_part,
         written: {effect: exp(written) - 1, low: exp(written_low) - 1, high: exp(written_high) - 1},
         slower: of_slower(estimate, 'value', 'baseline'),

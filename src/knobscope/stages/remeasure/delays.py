@@ -134,7 +134,7 @@ class DelayedAnswer(Answer):
     def _describe_followed(self) -> str:
         count = max((self.pairs[name] for name in DELAYED if name in self.pairs), default=0)
         slower = f", and {count} with each kind of request delayed by a program" if count else ""
-        text = f"{slower}: {self._effect()}. "
+        text = f"{slower}: {self.tell_effect()}. "
         if not self.is_open:
             why = self.failures.get(NO_DELAY)
             return text + (

@@ -84,9 +84,9 @@ def _tell_swept(row: Row, response: Response) -> str:
     if row["estimate"] is None:
         return "not measured alone"
     has_interval = row["low"] is not None and not math.isnan(row["low"])
-    ends = (row["low"], row["high"]) if has_interval else (None, None)
+    low, high = (row["low"], row["high"]) if has_interval else (None, None)
     words = (response.less, response.more) if response.is_latency else (response.more, response.less)
-    return describe_effect(row["estimate"], *ends, *words)
+    return describe_effect(row["estimate"], low, high, *words)
 
 
 def _rest(clear: Sequence[Row], knobs: int) -> str:
