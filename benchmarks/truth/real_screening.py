@@ -1,14 +1,14 @@
 """Does screening pass on every knob of a real server that the sweep would measure at 1.3x or more?
 
 Run `python benchmarks/truth/real_screening.py [--studies redis-all ...] [--rounds 5]` in an empty folder, as the user
-who runs studies, on an idle machine; a second call measures what is missing. Each is a study of the checkout that asks
-for all knobs of a DBMS. It is measured with three changes: screening takes all its rounds, whether or not it could stop
-earlier; nothing is known from earlier studies; and the sweep holds every knob, two blocks of each value (`--window`
-shortens the windows). Of hundreds of noisy effects the largest are partly chance, so every value that the sweep puts at
-1.2x or more, either way, runs in new pairs. A knob is *strong* if one of its values is at 1.3x or more, either way, by
-these pairs, and its interval (95 %) excludes no effect. For each round are printed the runs so far, the rank of each
-strong knob, and which of them a sweep would lack: if it takes as many knobs as the study says (`top`), and if it takes
-all that stand out.
+who runs studies, on an idle machine; a second call measures what is missing. Each is a study of the checkout of one
+DBMS, with as many knobs as possible. It is measured with three changes: screening takes all its rounds, whether or not
+it could stop earlier; nothing is known from earlier studies; and the sweep holds every knob, two blocks of each value
+(`--window` shortens the windows). Of hundreds of noisy effects the largest are partly chance, so every value that the
+sweep puts at 1.2x or more, either way, runs in new pairs. A knob is *strong* if one of its values is at 1.3x or more,
+either way, by these pairs, and its interval (95 %) excludes no effect. For each round are printed the runs so far, the
+rank of each strong knob, and which of them a sweep would lack: if it takes as many knobs as the study says (`top`), and
+if it takes all that stand out.
 """
 
 import argparse
@@ -53,17 +53,17 @@ class Strong:
     interval: tuple[float, float]
 
 
-def write_study(study: str, rounds: int, window_s: float | None) -> tuple[Path, int]:
+def write_study(study: str, rounds: int, window_s: float | None, workload: str) -> tuple[Path, int]:
     """Write the study with the changes above into this folder's `specs`; return it and how many knobs it passes on."""
     changed = {r"max_rounds: \d+": f"max_rounds: {rounds}"}
     if window_s is not None:
-        changed[r"measure_s: [\d.]+"] = f"measure_s: {window_s:g}"
+        changed |= {r"measure_s: [\d.]+": f"measure_s: {window_s:g}", r"warmup_s: [\d.]+": "warmup_s: 0.5"}
     own = {"screening": "{threshold: 0.999, warm_start: false}", "remeasure": "{findings: 0}"}
     blocks = {"sweep": "{repeats: 2}"}
-    specs = load_study(derive_study(study, f"{study}-truth", own | blocks, changed), Path.cwd())
+    specs = load_study(derive_study(study, f"{study}-truth", own | blocks, changed, workload), Path.cwd())
     (case,) = specs.cases
     blocks["sweep"] = f"{{repeats: 2, always: {json.dumps(sorted(case_space(specs, case).levels))}}}"
-    file = derive_study(study, f"{study}-truth", own | blocks, changed)
+    file = derive_study(study, f"{study}-truth", own | blocks, changed, workload)
     return file, load_study(ROOT / f"specs/studies/{study}.yaml", ROOT).study.screening.top
 
 
@@ -110,11 +110,12 @@ def main() -> None:
     parser.add_argument("--studies", nargs="+", default=["redis-all", "mariadb-all", "postgresql-all"])
     parser.add_argument("--rounds", type=int, default=5, help="of screening; each has as many runs as the study says")
     parser.add_argument("--pairs", type=int, default=6, help="new pairs of runs of each value")
-    parser.add_argument("--window", type=float, help="seconds that a run is measured; the study's own if not given")
+    parser.add_argument("--window", type=float, help="seconds that a run is measured, after 0.5; default: as the study")
+    parser.add_argument("--workload", default="ycsb-a", help="the one of each study's that is measured")
     args = parser.parse_args()
     link_specs()
     for study in args.studies:
-        file, top = write_study(study, args.rounds, args.window)
+        file, top = write_study(study, args.rounds, args.window, args.workload)
         results = run_study(file)
         strong = find_strong(load_study(file, Path.cwd()), results, args.pairs)
         for entry in strong:

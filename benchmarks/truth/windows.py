@@ -153,8 +153,7 @@ def main() -> None:
         "sweep": "{repeats: 2}",
         "remeasure": "{findings: 0}",
     }
-    others = {rf"(?m)^  (?!{args.workload}:)[\w-]+: {{records.*\n": ""}
-    file = derive_study(args.study, f"{args.study}-windows", own, others)
+    file = derive_study(args.study, f"{args.study}-windows", own, {}, args.workload)
     results = run_study(file)
     runs, intervals, knobs = read_runs(file, results)
     warmup_s = load_study(file, Path.cwd()).workloads[args.workload].warmup_s
