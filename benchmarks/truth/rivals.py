@@ -107,7 +107,8 @@ def main() -> int:
             best, ours = min(means, key=means.__getitem__), float(np.mean(errors))
             outcome = "won" if ours < means[DAL] else "even" if ours <= EVEN * means[DAL] else "lost"
             counts[outcome] += 1
-            figures = f"{ours:.2f} | {means[DAL]:.2f} | {means[DEEPPERF]:.2f} | {means[best]:.2f} ({best})"
+            own = "no model from so few" if np.isnan(ours) else f"{ours:.2f}"
+            figures = f"{own} | {means[DAL]:.2f} | {means[DEEPPERF]:.2f} | {means[best]:.2f} ({best})"
             print(f"| {cell.data.stem}, {cell.size} | {figures} | {outcome} | {np.mean(seconds):.1f} |", flush=True)
     print(", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     print(GOAL)

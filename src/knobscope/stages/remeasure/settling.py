@@ -1,7 +1,7 @@
 """Causes that the runs of a study leave open, and a device without the blamed property tells.
 
 Time waited for and counts can both fall short: an fsync waits for more than its flush, and what clients wait for each
-other may hide anything. The experiment needs neither. What it says takes the place of `insufficient`.
+other may hide anything. The experiment needs neither. What it says replaces `insufficient`.
 """
 
 import math
