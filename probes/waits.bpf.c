@@ -28,6 +28,16 @@ static __always_inline void remember_file(struct thread_t *t)
         lose(LOST_FILE);
 }
 
+// A bucket of the map holds one stack, and another one with the same low bits of its hash is refused for as long as the
+// map lives. Without the innermost frames, which are the tracepoint's and this program's own, its hash is another one.
+static __always_inline int take_stack(struct arguments_t *ctx)
+{
+    int stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP);
+    if (stack < 0)
+        stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP | 1);
+    return stack < 0 ? stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP | 2) : stack;
+}
+
 static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
 {
     u64 task = (u64)bpf_get_current_task_btf();
@@ -42,7 +52,7 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     if (call && call->kind != IN_KERNEL)
         return;
     if (!call || !call->is_plain || !t->what.is_io || t->ends_seen % IN_A_ROW < LOOKED_AT)
-        t->what.stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP);
+        t->what.stack = take_stack(ctx);
     if (t->what.stack < NO_STACK) {
         t->what.stack = NO_STACK;
         lose(LOST_STACK);

@@ -47,7 +47,9 @@ def test_power_cuts_do_not_keep_devices_of_others_in_use(
 
 @pytest.mark.real
 def test_sqlite_keeps_what_it_flushes_and_loses_the_rest(short_workload: Workload, open_directory: Path) -> None:
-    assert [power_cut.lost for power_cut in cut("sqlite", short_workload, open_directory, {}, 1)] == [0]
+    # The default, `full`, may lose the last row: it does not sync the directory of which the journal is removed.
+    extra = cut("sqlite", short_workload, open_directory, {"synchronous": "extra"}, 1)
+    assert [power_cut.lost for power_cut in extra] == [0]
     for _ in range(10):  # others may have called `sync` just before a cut
         if [
             power_cut.lost for power_cut in cut("sqlite", short_workload, open_directory, {"synchronous": "off"}, 1)

@@ -310,11 +310,11 @@ class Answer:
     def _conclude(self) -> str:
         everything = self.shares.get(EVERYTHING)
         if self.conclusion == "cause":
-            name, _ = self.causes[0]
-            most = (
-                "That is most of it" if len(self.shares) == 1 else f"Most of it disappears with {PROPERTY_WORDS[name]}"
-            )
-            return f"{most}: this property is the cause."
+            name, share = self.causes[0]
+            part, role = ("most", "the cause") if share.low >= _HALF else ("about half or more", "a cause")
+            if len(self.shares) == 1:
+                return f"That is {part} of it: this property is {role}."
+            return f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}: this property is {role}."
         if self.conclusion == "not_the_device":
             gone = share_words(everything) if everything else ""
             return f"None of the device's properties is the cause: without all of them, {gone} of it is gone."
