@@ -13,6 +13,7 @@ from knobscope.commands.compare.configurations import OtherConfigurations, compa
 from knobscope.commands.compare.effects import EffectPair, Limits, OneSided, OtherDefault, judge, pair_effects
 from knobscope.commands.compare.findings import MismatchPair, compare_mismatches
 from knobscope.commands.compare.matching import CaseName, CasePair, match_cases, read_matches
+from knobscope.commands.compare.points import LackingPoint, find_lacking_points
 from knobscope.commands.compare.rankings import Rankings, compare_rankings
 from knobscope.commands.compare.reading import StudyTables
 from knobscope.commands.compare.setups import Setup, Workloads, compare_setups, compare_workloads
@@ -52,6 +53,7 @@ class CaseComparison:
     one_sided: list[OneSided]
     other_defaults: list[OtherDefault]
     rankings: Rankings
+    points: list[LackingPoint]
     mismatches: list[MismatchPair]
 
 
@@ -109,6 +111,7 @@ def compare_studies(a: StudyTables, b: StudyTables, matches: Sequence[str] = ())
                 case_effects.one_sided,
                 case_effects.other_defaults,
                 compare_rankings(a, b, pair),
+                find_lacking_points(a, b, pair),
                 [] if unjudged else compare_mismatches(a, b, pair, devices),
             )
         )

@@ -81,7 +81,7 @@ def _case(comparison: Comparison, case: CaseComparison) -> _Case:
         list(words.default_sentences(case)),
         [_effects(case, metric) for metric in _PANELS if metric == "throughput_ops" or _of_metric(case, metric)],
         [*map(words.other_default_sentence, case.other_defaults), *words.list_one_sided(case.one_sided)],
-        words.ranking_sentence(case.rankings),
+        " ".join([words.ranking_sentence(case.rankings), *map(words.point_sentence, case.points)]),
         [words.rank_words(knob) for knob in case.rankings.knobs],
         [
             {"about": mismatch, "verdict": words.mismatch_words(mismatch), "letters": _letters(mismatch.a, mismatch.b)}

@@ -43,6 +43,7 @@ _WANTED: dict[str, tuple[tuple[str, ...], str]] = {
     "cases": (tuple(TABLES["cases"]), ""),
     "importance": (tuple(TABLES["importance"]), ""),
     "fits": (tuple(TABLES["fits"]), ""),
+    "important_points": (tuple(TABLES["important_points"]), ""),
     "findings": (tuple(TABLES["findings"]), ""),
     "setup": (tuple(TABLES["setup"]), ""),
 }  # fmt: skip

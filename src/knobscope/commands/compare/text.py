@@ -15,6 +15,7 @@ from knobscope.commands.compare.words import (
     mismatch_words,
     no_mismatch_sentence,
     other_default_sentence,
+    point_sentence,
     rank_words,
     ranking_sentence,
     side_sentence,
@@ -91,6 +92,8 @@ def _case(comparison: Comparison, case: CaseComparison) -> Iterator[str]:
     yield _fill(ranking_sentence(case.rankings))
     if case.rankings.knobs:
         yield align([["knob", "rank in A", "rank in B", ""], *map(rank_words, case.rankings.knobs)])
+    if case.points:
+        yield "\n".join(_fill(point_sentence(point), "- ") for point in case.points)
     yield _title("Mismatches")
     yield from _mismatches(comparison, case)
 

@@ -9,6 +9,7 @@ from knobscope.commands.compare.budgets import Budgets
 from knobscope.commands.compare.comparison import CaseComparison, Comparison, Side
 from knobscope.commands.compare.effects import EffectPair, OneSided, OtherDefault
 from knobscope.commands.compare.findings import MismatchPair, count_kinds
+from knobscope.commands.compare.points import LackingPoint
 from knobscope.commands.compare.rankings import RankedBoth, Rankings
 from knobscope.commands.compare.setups import BY_FIO, DEFAULT_OF, OF_DEVICE, OF_WORKLOAD
 from knobscope.text.budgets import describe_budget, describe_budget_change
@@ -39,6 +40,7 @@ __all__ = [
     "mismatch_words",
     "no_mismatch_sentence",
     "other_default_sentence",
+    "point_sentence",
     "rank_words",
     "ranking_sentence",
     "side_sentence",
@@ -331,6 +333,15 @@ def ranking_sentence(rankings: Rankings) -> str:
     ]
     suffix = f" ({'; '.join(alone)})" if alone else ""
     return f"Of the first {rankings.top} knobs {rankings.overlap} are in both{suffix}; {drift}."
+
+
+def point_sentence(point: LackingPoint) -> str:
+    """Say what another study lacks around an important point, and what to sweep in it."""
+    kind = "turning point" if point.type == "turning" else point.type
+    return (
+        f"{point.knob} has a {kind} at {point.value} in {point.letter}, and {point.other} was not swept at "
+        f"{join_words(point.lacking)}: to compare both sides of it, sweep {join_words(point.values)} there, too."
+    )
 
 
 def rank_words(knob: RankedBoth) -> tuple[str, str, str, str]:
