@@ -15,7 +15,7 @@ study, those of your own included. [adding-a-rule.md](../how-to/adding-a-rule.md
 
 A rule gives each question one of three verdicts. *mismatch*: an effect that matters, beyond noise. *none*: what was
 measured rules such an effect out. *insufficient*: neither; the finding says what was missing. On
-a modelled device an experiment may tell then ([causes.md](../how-to/causes.md#on-modelled-devices-change-the-device)).
+a modelled device an experiment may settle it ([causes.md](../how-to/causes.md#on-modelled-devices-change-the-device)).
 
 `fdr` and `min_effect` belong to the study, and all rules read them: at most a share of `fdr` of the effects called
 significant may be false (Benjamini-Hochberg), and an effect matters from a relative change of `min_effect` on.

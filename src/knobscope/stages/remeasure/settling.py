@@ -1,4 +1,4 @@
-"""Causes that the runs of a study leave open, and a device without the blamed property tells.
+"""Causes that the runs of a study leave open, settled on a device without the blamed property.
 
 Time waited for and counts can both fall short: an fsync waits for more than its flush, and what clients wait for each
 other may hide anything. The experiment needs neither. What it says replaces `insufficient`.
@@ -30,8 +30,8 @@ def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> Fin
     means = cause.confirmed if confirmed else cause.refuted
     settled: FindingRow = {
         "confirmation": f"{confirmation} So {means}.",
-        "sentence": f"An experiment tells: {answer.tell_effect()}. Of that disappears {gone}: {means}. "
-        f"The runs alone left it open: {finding['sentence']}",
+        "sentence": f"Settled by an experiment: {answer.tell_effect()}. The share of it that disappears is {gone}, so "
+        f"{means}. The runs alone could not settle it: {finding['sentence']}",
     }
     if not confirmed:
         return {**settled, "verdict": "none", "confirmed": "not_tested"}
