@@ -16,7 +16,7 @@ __all__ = ["LackingPoint", "find_lacking_points"]
 
 @dataclass(frozen=True)
 class LackingPoint:
-    """An important point of a study, the swept values at and beside it, and those of them that the other one lacks."""
+    """An important point of a study, the swept values at and next to it, and those of them that the other one lacks."""
 
     knob: str
     type: str
