@@ -87,6 +87,7 @@ class Counters(EpochCounters):
         """Freeze the run's counters and read them."""
         begin, used = int(self._config.since), self._set
         programs = self._program.list_costs()
+        depths = self._read_depths()  # now: what follows takes a while, and requests go on
         end = self._flip(is_following=bool(self._config.is_following))
         unended = self._list_unended(begin, end) if self._disk.is_idle() else []
         return Reading(
@@ -95,7 +96,7 @@ class Counters(EpochCounters):
             totals=self._sum("totals", used),
             details=self._sum("details", used),
             odd_sizes=self._read_odd_sizes(used),
-            depth_times={queue: self._read_depth(queue, used, begin, end) for queue in self._list_queues()},
+            depth_times={queue: self._book(queue, used, depths[queue], end - begin) for queue in self._list_queues()},
             programs=programs,
             unended_ns=unended,
             dirty_bytes=_read_dirty_bytes(),
@@ -109,7 +110,7 @@ class Counters(EpochCounters):
         """Read the sums of the run that is counted now; the rest of it stays in the kernel."""
         now = time.monotonic_ns()
         device = self._list_queues()[-1]
-        times = self._read_depth(device, self._set, int(self._config.since), now)
+        times = self._book(device, self._set, self._read_depths()[device], now - int(self._config.since))
         totals = self._sum("totals", self._set)
         return Snapshot(now, totals, sum(depth * ns for depth, ns in enumerate(times)))
 
@@ -142,11 +143,14 @@ class Counters(EpochCounters):
         dirtied = list(self["dirtied"].items())  # inodes, and their numbers
         return sum(self._program.call("on_look", inode, number) for inode, number in dirtied) * mmap.PAGESIZE
 
-    def _read_depth(self, queue: int, which: int, begin: int, end: int) -> list[int]:
-        """Return ns spent at each depth, with the time after the run's last event, which the kernel has not booked."""
-        depth = int(self.get("queues", queue).depth)
+    def _read_depths(self) -> dict[int, int]:
+        """Return how many requests each queue has now."""
+        return {queue: int(self.get("queues", queue).depth) for queue in self._list_queues()}
+
+    def _book(self, queue: int, which: int, depth: int, duration_ns: int) -> list[int]:
+        """Return ns spent at each depth; the time since the last event, at `depth`, the kernel has not booked."""
         times = list(self.get("depths", which * (self._disk.queues + 1) + queue).time)
-        times[min(depth, len(times) - 1)] += max(end - begin - sum(times), 0)
+        times[min(depth, len(times) - 1)] += max(duration_ns - sum(times), 0)
         return times
 
 

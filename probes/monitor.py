@@ -12,6 +12,7 @@ what is compiled is kept in a folder of root's (kept.py).
     watch /CGROUP        a new run, of all processes of this cgroup and those below, where they are
     begin                zero all counters
     end                  read all counters; the run's processes go back to where they were
+    release              they go back, and nothing is read: a run that failed
 
 With `--trace` lines {"event": "records", "bytes": N, ...} come unasked between `begin` and the answer to `end`, each
 followed by N bytes: records as the program event_trace.bpf.h lays them out, each behind the ring's own eight bytes.
@@ -156,8 +157,14 @@ class Monitor:
                 self._begin()
             elif command == "end" and not arguments:
                 self._end()
+            elif command == "release" and not arguments:
+                self._is_counting = False
+                self._release()
+                _emit("released")
             else:
-                raise CommandError(f"expected `follow PID [PID...]`, `watch`, `begin` or `end`, found {line[:100]!r}")
+                raise CommandError(
+                    f"expected `follow PID [PID...]`, `watch`, `begin`, `end` or `release`, found {line[:100]!r}"
+                )
         except (CommandError, OSError) as problem:
             if isinstance(problem, BrokenPipeError):
                 raise

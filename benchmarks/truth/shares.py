@@ -53,7 +53,7 @@ def judge(slowdown: float, share: float, pairs: int, noise: float, seed: int) ->
     rng = np.random.default_rng([1148, seed, pairs, int(1000 * noise), int(10 * slowdown), int(10 * share)])
     more = DEFAULT_US * (slowdown - 1)
     swept = Amount(-math.log(slowdown), 0.01, 20)
-    question = Question(Case("d", "v", "w"), "k", "1", {"k": 1}, {}, (0,), swept_effect=swept, least=LEAST)
+    question = Question(Case("d", "v", "w"), "k", "1", {"k": 1}, {}, (0,), swept=swept, least=LEAST)
     answer, runs = Answer(question), list[WhatIfRunRow]()
     for _ in range(LOOKS):
         runs += draw_pairs(len(runs) // 2, pairs, (DEFAULT_US, DEFAULT_US + more), noise, rng)

@@ -95,7 +95,7 @@ class Windows:
         whole, short = self.first(1)[0], self.first(0.2)
         settings = Settings.from_frame(self.runs, self.knobs)
         is_first = (self.runs["round"] == self.runs["round"].min()).to_numpy()
-        response = remove_block_offsets(settings.groups(), self.runs["block"].to_numpy(), np.log(whole))
+        response, _ = remove_block_offsets(settings.groups(), self.runs["block"].to_numpy(), np.log(whole))
         earlier = Runs.of(settings.take(is_first), response[is_first])
         stop = decide_stop(earlier, "auto", settings, 0.9, 10, 1)
         if stop.model is None or stop.predicted is None:

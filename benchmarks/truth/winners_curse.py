@@ -42,7 +42,7 @@ def sweep_effect(blocks: int, noise: float, rng: np.random.Generator) -> Amount 
 def measure_again(swept: Amount, noise: float, rng: np.random.Generator) -> Answer:
     """Measure pairs of runs until there is an answer."""
     case = Case("d", "v", "w")
-    question = Question(case, "k", "1", {"k": 1}, {}, (0,), swept_effect=swept, least=MIN_EFFECT, followed=False)
+    question = Question(case, "k", "1", {"k": 1}, {}, (0,), swept=swept, least=MIN_EFFECT, followed=False)
     answer, pairs = Answer(question), list[WhatIfRunRow]()
     for _ in range(LOOKS):
         for pair in range(len(pairs) // 2, len(pairs) // 2 + Remeasure().repeats):

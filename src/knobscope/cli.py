@@ -86,6 +86,8 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 #: Control characters, and those that turn the direction of text: specs, databases and traces of others may hold them,
 #: and a terminal would obey them.
 _UNPRINTABLE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+#: Halves of characters, as names of files that are no UTF-8 are read: no stream of UTF-8 takes them.
+_UNPRINTABLE += range(0xD800, 0xE000)
 _SHOWN = {code: repr(chr(code))[1:-1] for code in _UNPRINTABLE if chr(code) not in "\n\t"}
 
 

@@ -109,3 +109,14 @@ def test_rows_of_another_length_and_columns_that_are_there_twice_are_named(tmp_p
     assert "table.csv:3: file: found 2 cells; expected 3, as in the header" in str(caught.value)
     assert "table.csv:4: file: found 4 cells" in str(caught.value)
     assert "table.csv:1: a: found the column a second time" in str(caught.value)
+
+
+@pytest.mark.parametrize(("texts", "decimal"), [(["0.5", "1.25"], ","), (["1,5", "2,25"], ".")])
+def test_decimals_that_are_written_otherwise_than_said_are_a_problem(texts: list[str], decimal: str) -> None:
+    numbers = read_numbers(texts, decimal=decimal)
+    assert not numbers.values
+    assert numbers.problem is not None and numbers.problem[:2] == (texts[0], f"has no decimals behind {decimal!r}")
+    assert read_numbers(texts).values == {
+        texts[0]: float(texts[0].replace(",", ".")),
+        texts[1]: float(texts[1].replace(",", ".")),
+    }

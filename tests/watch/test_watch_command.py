@@ -152,3 +152,12 @@ def _children(pid: int) -> bytes:
 def test_wrong_input_is_explained(arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert watch(*arguments) == 2
     assert message in capfd.readouterr().err
+
+
+def test_a_trace_replaces_nothing_but_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "events.parquet").write_text("an earlier trace")
+    (tmp_path / "notes").write_text("mine")
+    assert watch("--trace", tmp_path, "--", "true") == 2
+    assert "holds notes; expected a new directory, or that of an earlier trace" in capsys.readouterr().err
+    assert (tmp_path / "notes").read_text() == "mine"
+    assert watch("--trace", ".", "--", "true") == 2

@@ -12,10 +12,10 @@
 --        kept their order inside these: no loss. Where the workload declares an order, it replaces that of the calls:
 --        calls in the other order are a mismatch as well, unless the device sees the declared one. The label decides
 --        there: a declared order has no noise.
--- None: the order of a file is kept, or changed to neither extreme.
+-- None: the order of a file is kept, or changed to neither extreme, or by less than matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
---        runs of the default configuration. Each is reported once per case.
+--        runs of the default configuration (each is reported once per case); a change of order that may be chance.
 -- Penalty: only where order is lost: how many times more sequential than random reads the device does, an upper bound.
 -- Cannot see: files that are mapped into memory, which are read and written without calls.
 WITH judged AS (
@@ -53,6 +53,8 @@ lacking AS (
                 WHERE (r.dbms, r.device, r.workload) = (judged.dbms, judged.device, judged.workload)
             ) THEN 'no_calls'
             WHEN file IS NULL THEN 'few_calls'
+            WHEN changed_at = 'device' AND abs(estimate) >= getvariable('min_effect')
+                AND NOT is_significant_share(estimate, q_value) THEN 'unclear'
         END AS obstacle
     FROM judged
 )

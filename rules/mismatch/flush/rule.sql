@@ -138,7 +138,8 @@ SELECT
         flushes_per_s: {slower: slower_rate, faster: faster_rate},
         us_per_op: {before: us_before, after: us_after},
         flush_us_per_op: more_us, flush_share: more_us / nullif(slow_us, 0),
-        waited_us_per_op: {slower: slower_waited_us, faster: faster_waited_us},
+        -- Of one client, as the difference.
+        waited_us_per_op: {slower: slower_waited_us / serving, faster: faster_waited_us / serving},
         -- Whether what each flush takes longer makes up half of the additional waiting for them.
         is_longer: faster_waited_us * (flush_us / faster_us - 1) >= (slower_waited_us - faster_waited_us) / 2,
         waited: waited, left_open: left_open, share: told,

@@ -7,15 +7,16 @@
 --        queues has more load than all others together (by min_effect); and of the requests beyond the first that
 --        saturate this device, where that is known, fewer than used_share are in flight on average while it is busy.
 -- Mismatch: the default is confined, so is every value of every swept knob, and the device would do more at depth; if
---        waits were watched, clients wait for its reads and writes for least_waited of their time or more. One row per
---        case, without a knob.
+--        waits were watched, clients surely wait for its reads and writes for least_waited of their time or more. One
+--        row per case, without a knob.
 -- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth, or clients
---        wait for less.
+--        wait for less, at most.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; one client thread, which waits for each of its operations, of which none reads enough_reads
 --        times or more on average, so it never has more outstanding; the device is busy for less than least_busy of the
 --        time, or for less than least_waited of it while waits were not watched, so it is unknown whether anything
---        waits for it; no value of a knob was measured together with the default.
+--        waits for it; clients surely wait for less and may wait for more, hidden by locks or timers; no value of a knob
+--        was measured together with the default.
 -- Penalty: what throughput gains at most if the time in which the device is busy (if waits were watched, no more than
 --        clients wait for its reads and writes) becomes as much shorter as the device
 --        does more random requests, of the kind that most of them are, at its best depth than at depth one. If writes
@@ -92,7 +93,7 @@ cases_judged AS (
         CASE WHEN mostly_writes THEN best_write_depth ELSE device_profile.best_queue_depth END AS best_depth,
         device_gain < 1 + getvariable('min_effect') AS does_no_more,
         -- The share of the clients' time that they wait for requests: as watched, or at most as much as it is busy.
-        possibly_waiting, coalesce(possibly_waiting, busy) AS waited_share,
+        waiting, possibly_waiting, coalesce(possibly_waiting, busy) AS waited_share,
         most_gain(least(busy, waited_share), device_gain) AS gain,
         coalesce(possibly_waiting < getvariable('least_waited'), false) AS is_seldom_waited,
         CASE
@@ -101,7 +102,7 @@ cases_judged AS (
             WHEN s.runs IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT coalesce(does_no_more, false)
-                AND possibly_waiting IS NULL AND busy < getvariable('least_waited') THEN 'seldom_waited'
+                AND NOT is_seldom_waited AND coalesce(waiting, busy) < getvariable('least_waited') THEN 'seldom_waited'
             WHEN confined AND coalesce(configurations, 0) = 0 AND NOT is_seldom_waited THEN 'untried'
         END AS obstacle
     FROM visibility v
@@ -117,7 +118,7 @@ SELECT
     verdict_of(obstacle, confined AND freed = 0 AND NOT coalesce(does_no_more, false) AND NOT is_seldom_waited) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN gain END AS penalty,
     {
-        busy_share: busy, waiting_share: possibly_waiting, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
+        busy_share: busy, waiting_share: possibly_waiting, surely_waiting: waiting, depth_one_share: depth_one, depth_one_low: depth_one_low, depth_one_high: depth_one_high,
         busy_depth: depth, hardware_queues: queues, top_queue_share: top_queue,
         queue_one_share: queue_one, saturating_depth: saturating_depth, does_no_more: does_no_more AND (single_file OR one_queue), fills_device: fills_device, used_share: getvariable('used_share'),
         confined_from: getvariable('busy_share'), sentinels: sentinels, threads: threads, reads_per_op: reads_per_op,

@@ -8,7 +8,7 @@
 --        writes in order per second, beyond noise, or of the bytes read in order per second: otherwise fewer others
 --        come between those of the background, as with any slowdown. The additional CPU time (if waits were watched,
 --        the time that clients compute or wait for a processor) accounts for cpu_share or more of the additional time
---        per operation. Not if its additional flushes or writes account for the rest of that time or more: a flush
+--        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that time or more: a flush
 --        with its average time in the slower one's runs (if no run has it, after 4 KiB on this device; if waits were
 --        watched, the time that clients waited for flushes), and each of both with request_cpu_us, since they take CPU
 --        of their own.
@@ -16,11 +16,12 @@
 --        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
---        shares; no more writes and no more bytes read in order per second.
+--        shares; no more writes and no more bytes read in order per second; without waits, several clients, whose CPU time
+--        accounts for the loss only if they share a processor.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (
-    SELECT dbms, device, workload, watched, random_sequential_ratio, obstacle AS blind,
+    SELECT dbms, device, workload, watched, serving, random_sequential_ratio, obstacle AS blind,
         coalesce(flush_p50_us, fsync_p50_us) AS usual_us
     FROM visibility LEFT JOIN device_profile USING (device)
 ),
@@ -34,14 +35,15 @@ throughput AS (
 asked AS (
     SELECT dbms, device, workload, knob, value,
         coalesce(sum(requests) FILTER (op <> 'flush' AND side = 'value'), 0) AS requests,
-        coalesce(sum(requests) FILTER (op <> 'flush' AND side = 'default'), 0) AS default_requests
+        coalesce(sum(requests) FILTER (op <> 'flush' AND side = 'default'), 0) AS default_requests,
+        sum(requests) FILTER (op = 'write') / nullif(sum(requests) FILTER (op IN ('read', 'write')), 0) AS written_part
     FROM runs_behind JOIN io_profile USING (run_id)
     WHERE watched
     GROUP BY ALL
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, requests, default_requests,
+    SELECT dbms, device, workload, watched, blind, serving, requests, default_requests, written_part,
         t.* EXCLUDE (dbms, device, workload),
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
@@ -63,8 +65,9 @@ compared AS (
         sqrt(pow((n.high - n.low) / 2, 2) + pow((t.high - t.low) / 2, 2)) AS write_margin,
         ln(nullif(as_share(r.reference + r.estimate), 0) / nullif(as_share(r.reference), 0)) AS read_rise,
         ln(nullif(value_reads_in_order, 0) / nullif(reference_reads_in_order, 0)) AS read_rate_rise,
-        -- Microseconds per operation, of the slower side beyond the faster one.
-        1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
+        -- Microseconds per operation, of the slower side beyond the faster one: for a client, and of CPU time. Clients
+        -- that are served at a time may share processors, so that CPU time counts for at most as much more.
+        serving * 1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
         -sign(t.estimate) * f.estimate
             * (coalesce(of_slower(t.estimate, value_us, reference_us), usual_us, 0)
@@ -97,18 +100,19 @@ judged AS (
         CASE
             WHEN computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share') THEN 'flushes'
             WHEN computed IS NULL AND flushes_q <= getvariable('fdr')
-                AND flushing_us >= (1 - getvariable('cpu_share')) * slow_us THEN 'flushes'
+                AND serving * flushing_us >= (1 - getvariable('cpu_share')) * slow_us THEN 'flushes'
             WHEN is_significant(writes, writes_q) AND writing_us >= (1 - getvariable('cpu_share')) * slow_us
                 THEN 'writes'
-            WHEN coalesce(computed_high, cpu_us / nullif(slow_us, 0), 0) < getvariable('cpu_share') THEN 'time'
+            WHEN coalesce(computed_high, serving * cpu_us / nullif(slow_us, 0), 0) < getvariable('cpu_share') THEN 'time'
         END AS explained_by,
         -- The side of a share's change that would matter is that of CPU, once that is known.
+        -- Of a kind of which there is hardly any, no order can be known, nor matters.
         coalesce(
             (write_high < getvariable('min_effect') OR (costs AND cpu < 0))
-                AND (write_low > -getvariable('min_effect') OR (costs AND cpu > 0)), true
+                AND (write_low > -getvariable('min_effect') OR (costs AND cpu > 0)), coalesce(written_part, 0) < 0.05
         ) AND coalesce(
             (read_high < getvariable('min_effect') OR (costs AND cpu < 0))
-                AND (read_low > -getvariable('min_effect') OR (costs AND cpu > 0)), true
+                AND (read_low > -getvariable('min_effect') OR (costs AND cpu > 0)), coalesce(written_part, 1) > 0.95
         ) AS order_ruled_out
     FROM compared
 ),
@@ -116,7 +120,9 @@ judged AS (
 verdicts AS (
     SELECT *,
         costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
-        can_be AND coalesce(computed >= getvariable('cpu_share') AND computed_low > 0, true) AS is_mismatch,
+        can_be AND coalesce(
+            computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us
+        ) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
@@ -125,6 +131,7 @@ verdicts AS (
             WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
+            WHEN can_be AND computed IS NULL THEN 'shared_processors'
             WHEN can_be THEN 'noise_of_waits'
             WHEN costs AND (writes_ordered OR reads_ordered) THEN 'same_rate'
             WHEN costs THEN 'noise_of_order'
@@ -155,7 +162,8 @@ SELECT
             before: as_share(read_before), after: as_share(read_before + read_share), q_value: read_q, counts: by_reads
         },
         slower: of_slower(estimate, 'value', 'baseline'),
-        requests: requests, default_requests: default_requests,
+        requests: requests, default_requests: default_requests, serving: serving,
+        is_counted: coalesce(write_share, read_share) IS NOT NULL,
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence
 FROM verdicts

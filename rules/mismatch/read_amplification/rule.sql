@@ -133,8 +133,8 @@ SELECT
     penalty_of(verdict, estimate) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
-        bytes_per_op: {before: bytes_before, after: bytes_before * exp(bytes), q_value: bytes_q, counts: by_bytes},
-        reads_per_op: {before: number_before, after: number_before * exp(number), q_value: number_q, counts: by_number},
+        bytes_per_op: {before: bytes_before, after: bytes_before * exp(bytes), q_value: bytes_q, counts: by_bytes, are_even: rules_out_effect(bytes_low, bytes_high)},
+        reads_per_op: {before: number_before, after: number_before * exp(number), q_value: number_q, counts: by_number, are_even: rules_out_effect(number_low, number_high)},
         bytes_per_read: {before: reference_bytes, after: value_bytes},
         read_us: {before: reference_us, after: value_us},
         difference_us: slow_us / serving,

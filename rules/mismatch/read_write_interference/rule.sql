@@ -11,11 +11,11 @@
 --        surely take longer_than_alone times as long as those of the device's profile with as many in flight, or more:
 --        the profile was measured at another time, so a smaller difference proves nothing. Where the study moved such a
 --        table to another device (`layout`), that decides instead: throughput is significantly higher.
--- None: one of the two kinds of files is missing, or reads are not slower, or nothing that matters would be gained, by
---        the time that clients wait for reads if waits were watched; or a table was moved, and the interval of the
+-- None: one of the two kinds of files is missing, or the intervals rule out that reads are slower, or that anything that
+--        matters would be gained, by the time that clients wait for reads if waits were watched; or a table was moved, and the interval of the
 --        effect rules out a gain that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
---        unknown origin; no requests of the default configuration are known by file; such files exist, there are not
+--        unknown origin; the runs vary too much to tell whether reads are slower; no requests of the default configuration are known by file; such files exist, there are not
 --        three runs of the default configuration with moments in which nothing was written, to compare with, and the
 --        profile of the device does not prove it; waits were not watched, and of the gain no more that matters is left
 --        than CPU time leaves clients to wait; a table was moved, and its effect neither is clear nor rules out a gain.
@@ -78,14 +78,21 @@ waiting AS (
 
 -- What it did to move one of those tables to another device; of several, the one with which most was gained.
 moved AS (
-    SELECT e.dbms, e.device, e.workload, max(e.estimate) AS moved_estimate, arg_max(file, e.estimate) AS moved_file,
-        arg_max(e.value, e.estimate) AS moved_to, arg_max(e.low, e.estimate) AS moved_low,
-        arg_max(e.high, e.estimate) AS moved_high, arg_max(e.q_value, e.estimate) AS moved_q
+    SELECT e.dbms, e.device, e.workload,
+        unnest(
+            arg_max(
+                {
+                    moved_estimate: e.estimate, moved_low: e.low, moved_high: e.high, moved_q: e.q_value,
+                    moved_file: file, moved_to: e.value
+                },
+                e.estimate
+            )
+        )
     FROM effects_on('throughput_ops') e
     JOIN kinds k ON (k.dbms, k.device, k.workload) = (e.dbms, e.device, e.workload)
         AND list_last(string_split(e.knob, chr(46))) = k.file
     WHERE e.mechanism = 'layout' AND e.beside IS NULL AND k.read_mostly
-    GROUP BY ALL
+    GROUP BY e.dbms, e.device, e.workload
 ),
 
 cases_judged AS (
@@ -102,8 +109,12 @@ cases_judged AS (
             WHEN reads IS NULL THEN 'no_files'
             WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
             WHEN moved_estimate IS NOT NULL THEN
-                CASE WHEN NOT is_significant(moved_estimate, moved_q) AND NOT rules_out_gain(moved_high) THEN 'unclear_move' END
+                CASE WHEN NOT coalesce(is_significant(moved_estimate, moved_q), false)
+                          AND NOT coalesce(rules_out_gain(moved_high), false) THEN 'unclear_move' END
             WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
+            WHEN shared AND NOT are_slower AND NOT coalesce(rules_out_gain(high), false)
+                AND NOT coalesce(rules_out_gain(least(gain_high, -ln(greatest(1 - waiting_share, 1e-9)))), false)
+                THEN 'unclear'
             WHEN is_seldom_waited AND NOT waits_watched THEN 'computing'
         END AS obstacle
     FROM visibility v

@@ -45,14 +45,16 @@ requests AS (
     SELECT dbms, device, workload, knob, value,
         list({op: op, before: reference_us, after: value_us} ORDER BY op) FILTER (
             greatest(value_us / reference_us, reference_us / value_us) - 1 >= getvariable('other_gap')
-        ) AS changed
+        ) AS changed,
+        count(*) FILTER (value_us IS NOT NULL AND reference_us IS NOT NULL) AS compared,
+        list(op ORDER BY op) FILTER ((value_us IS NULL) <> (reference_us IS NULL)) AS one_sided
     FROM slow_requests_behind
     GROUP BY ALL
 ),
 
 judged AS (
     SELECT c.dbms, c.device, c.workload, v.watched, v.obstacle AS blind, t.* EXCLUDE (dbms, device, workload),
-        s.tail, s.other, s.all_even, changed, m.value_bytes, m.reference_bytes, m.value_flushes, m.reference_flushes,
+        s.tail, s.other, s.all_even, changed, compared, one_sided, m.value_bytes, m.reference_bytes, m.value_flushes, m.reference_flushes,
         is_significant(t.estimate, t.q_value) AS matters,
         rules_out_effect(t.low, t.high)
             OR (NOT matters AND greatest(t.high, -t.low) <= s.tail.at_least / 2) AS is_level,
@@ -90,7 +92,7 @@ SELECT
         baseline: baseline, step: step, mechanism: mechanism, percentile: tail.percentile, q_value: tail.q_value,
         latency_us: {before: tail.before, after: tail.after}, other: other,
         throughput: {effect: exp(estimate) - 1, low: exp(low) - 1, high: exp(high) - 1}, moved: matters,
-        blind: blind, requests: coalesce(changed, []),
+        blind: blind, requests: coalesce(changed, []), compared: coalesce(compared, 0), one_sided: coalesce(one_sided, []),
         slow_moments: {
             bytes: {before: reference_bytes, after: value_bytes},
             flushes: {before: reference_flushes, after: value_flushes}

@@ -98,6 +98,11 @@ def read_numbers(
         return Numbers({}, unread, problem=odd)
     mantissas = dict.fromkeys(part.mantissa for part in parts.values())
     styles = [style for style in _STYLES if all(map(style.fits, mantissas))]
+    if decimal is not None and styles and all(style.decimal != decimal for style in styles):
+        shown = next(iter(parts))
+        return Numbers(
+            {}, unread, problem=(shown, f"has no decimals behind {decimal!r}", "one --decimal for all columns")
+        )
     style, doubt = _choose(styles, list(mantissas), decimal, doubt_points)
     if style is None and doubt is None:  # the separators of some cells are those of no number: versions, addresses
         ordinary = _most_common(list(mantissas))
@@ -126,7 +131,7 @@ _WITHOUT_UNIT = ("has no unit, though other cells of the column have one", "a un
 
 def _split(text: str) -> _Part | None:
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
-    if match is None or math.isinf(float(f"1{match[3]}")):
+    if match is None or math.isinf(float(f"1{match[3]}") * 1e30):  # no unit makes it infinite
         return None
     sign, mantissa, exponent, unit = match.groups()
     mantissa = re.sub(rf"[{_SPACES}]", " ", mantissa)

@@ -12,7 +12,7 @@ from pydantic import Field
 from knobscope.documents import Part, add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Dbms, Value, Workload, read_spec, suggest, value_text
+from knobscope.specs import Dbms, Knob, Value, Workload, read_spec, suggest, value_text
 from knobscope.specs.reading.arguments import find_spec
 from knobscope.stages.measure import PowerCut, count_losses, loses_more, open_cutter
 from knobscope.stages.plan import DesignSpace, smallest_change
@@ -120,7 +120,7 @@ def list_settings(
 
     Knobs are those named, or all that decide what a cut loses.
     """
-    levels = {name: knob.possible_values or [knob.default] for name, knob in dbms.knobs.items()}
+    levels = {name: _list_levels(knob, is_named=name in names) for name, knob in dbms.knobs.items()}
     default = {name: knob.default for name, knob in dbms.knobs.items()}
     space = DesignSpace(dbms, levels, default, {"threads": 1, "records": workload.records})
     yield None, None, False, {}
@@ -131,10 +131,16 @@ def list_settings(
         if name not in names if names else not (knob.durability or knob.mechanism == "flush"):
             continue
         risky = knob.durability if isinstance(knob.durability, list) else []
-        for value in dict.fromkeys([*knob.possible_values, *risky]):
+        for value in dict.fromkeys([*levels[name], *risky]):
             if value != knob.default and knob.problem_with(value) is None:
                 change = smallest_change(space, levels, name, value) or {}
                 yield name, value, knob.risks(value_text(value)), change
+
+
+def _list_levels(knob: Knob, *, is_named: bool) -> list[Value]:
+    """Return the values of a knob that are tried, and its default; of a number that decides, the ends of its range."""
+    ends = knob.range if knob.range is not None and (is_named or knob.durability is True) else ()
+    return list(dict.fromkeys([knob.default, *(knob.possible_values or ends)]))
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

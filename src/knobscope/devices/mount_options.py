@@ -73,8 +73,11 @@ def changed_mounts(directories: Sequence[Path], settings: Mapping[str, object]) 
             _write(point, settings)
         yield {setting: _read(point, setting) for point in points[:1] for setting in settings}
     finally:
-        for point, values in zip(points, before, strict=True):
-            _write(point, values)
+        try:
+            for point, values in zip(points, before, strict=True):
+                _write(point, values)
+        except SettingRefusedError as error:  # what was there before cannot be the fault of what was asked for
+            raise UserError(str(error)) from error
 
 
 def _read(point: Path, setting: str) -> object:
@@ -91,6 +94,8 @@ def _write(point: Path, settings: Mapping[str, object]) -> None:
             _mount_anew(point, options)
         else:
             run_as_root("mount", ["-o", f"remount,{options}", str(point)])
+    except _InUseError:
+        raise
     except UserError as error:
         raise SettingRefusedError(f"the file system of {point} is not mounted with {options}: {error}") from error
     for name, value in settings.items():
@@ -103,7 +108,7 @@ def _mount_anew(point: Path, options: str) -> None:
     mount = find_mount(point)
     flags = ",".join(flag for flag in _FLAGS if flag in mount.options) or "defaults"
     with released(point):
-        run_as_root("umount", [str(point)])
+        _unmount(point)
         try:
             _await_end(mount)
             run_as_root("mount", ["-o", f"{flags},{options}", mount.source, str(point)])
@@ -112,15 +117,35 @@ def _mount_anew(point: Path, options: str) -> None:
             raise
 
 
+class _InUseError(UserError):
+    """Somebody uses a file system, whatever its options are."""
+
+
+def _unmount(point: Path) -> None:
+    """Unmount a file system that somebody may look at for a moment; _InUseError: somebody uses it for long."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            run_as_root("umount", [str(point)])
+        except UserError as error:
+            if "busy" not in str(error):
+                raise
+            if time.monotonic() > deadline:
+                raise _InUseError(f"{error}; `fuser -vm {point}` shows who uses it") from error
+            time.sleep(_STEP_S)
+        else:
+            return
+
+
 def _await_end(mount: Mount) -> None:
     """Wait until the kernel has let go of a file system that was unmounted.
 
     A private mount namespace, such as that of a server that is just ending, may have a copy of the mount, and the file
-    system would keep its options as long. UserError: that takes too long.
+    system would keep its options as long. _InUseError: that takes too long.
     """
     in_kernel = Path("/sys/fs", mount.filesystem, Path(mount.source).resolve().name)
     deadline = time.monotonic() + _PATIENCE_S
     while in_kernel.exists():
         if time.monotonic() > deadline:
-            raise UserError(f"{mount.source} is still mounted in another mount namespace after {_PATIENCE_S:g} s")
+            raise _InUseError(f"{mount.source} is still mounted in another mount namespace after {_PATIENCE_S:g} s")
         time.sleep(_STEP_S)

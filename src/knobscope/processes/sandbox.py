@@ -1,5 +1,6 @@
 """Namespaces of a run: its processes see and signal no others, and leave no shared memory and no temporary files."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -59,8 +60,13 @@ def make_sandbox(reach: Iterable[Path] = ()) -> Iterator[Sandbox]:
             raise SandboxUnavailableError(process.stderr.read().decode(errors="replace").strip())
         first = os.pidfd_open(int(number))
         stack.callback(os.close, first)
-        stack.callback(signal.pidfd_send_signal, first, signal.SIGKILL)
+        stack.callback(_end, first)
         yield Sandbox(first, covers)
+
+
+def _end(first: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # somebody else has ended it
+        signal.pidfd_send_signal(first, signal.SIGKILL)
 
 
 def _make_private(stack: ExitStack, cover: Path) -> Path:

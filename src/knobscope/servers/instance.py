@@ -237,9 +237,11 @@ def open_instance(
         write_shared(instance.config / "password", instance.password + "\n", user)
         yield instance
     finally:
-        stack.close()
-        remove_shared(runtime)
-        os.close(holding)
+        try:
+            stack.close()
+        finally:
+            remove_shared(runtime)
+            os.close(holding)
 
 
 def find_free_ports() -> tuple[int, ...]:

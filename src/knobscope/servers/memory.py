@@ -35,11 +35,12 @@ class MemoryLimit:
         """Move a process and its descendants into the group."""
         if self._group is None:
             return
-        for member in _tree(pid):
-            try:
-                (self._group / "cgroup.procs").write_text(str(member))
-            except ProcessLookupError:
-                continue  # it has ended
+        inside: set[int] = set()
+        while new := set(_tree(pid)) - inside:  # until a look finds no new forks
+            for member in new:
+                with contextlib.suppress(ProcessLookupError):  # it has ended
+                    (self._group / "cgroup.procs").write_text(str(member))
+            inside |= new
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 What is moved and linked is moved and linked by its owner, the user that servers run as: root follows no link of it.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.processes import find_service_user, make_shared_directory
+from knobscope.processes import UnsafeFileError, find_service_user, make_shared_directory, read_foreign
 from knobscope.servers.data import copy_data, make_data_directory, run_as_owner
 from knobscope.specs import Dbms, Part, matches_pattern, part_knob
 
@@ -91,7 +92,7 @@ def devices_of_part(part: Part, data: Path, home: PartHome | None, answer: str |
     if part.writing is not None:
         paths += [*_list_files(part, data), *(_list_files(part, home.directory) if home else [])]
     elif part.pointer is not None:
-        paths += [Path(pointer.read_text(encoding="utf-8")) for pointer in _find_files(data, part.pointer)]
+        paths += _read_pointers(data, part.pointer)
     elif home is not None and not home.prefix:
         paths.append(home.directory)
     else:
@@ -106,6 +107,13 @@ def _list_files(part: Part, directory: Path) -> list[Path]:
         for path in _walk(directory)
         if any(matches_pattern(pattern, str(path.relative_to(directory))) for pattern in part.files)
     ]
+
+
+def _read_pointers(data: Path, pattern: str) -> Iterator[Path]:
+    """Yield the paths in files of a directory that a running server owns; one that it has just replaced is none."""
+    for pointer in _find_files(data, pattern):
+        with contextlib.suppress(FileNotFoundError, UnsafeFileError):
+            yield Path(read_foreign(pointer))
 
 
 def _change_pointers(data: Path, pattern: str, before: str, directory: Path) -> None:

@@ -101,7 +101,6 @@ class Server:
             if self._answers():
                 return
             if time.monotonic() > deadline:
-                self.kill()
                 raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s", read_tail(self.log))
             time.sleep(0.02)
         code = self.process.returncode
@@ -134,7 +133,6 @@ class Server:
         try:
             self.process.wait(self.life.stop.timeout_s)
         except subprocess.TimeoutExpired as error:
-            self.kill()
             raise ServerFailedError(f"no end within {self.life.stop.timeout_s} s", read_tail(self.log)) from error
 
     def kill(self) -> None:

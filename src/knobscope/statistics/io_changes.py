@@ -25,8 +25,6 @@ _SIGNIFICANCE = 0.001
 _PURSUED = 0.05
 #: Pairs of runs that a verdict needs.
 FEWEST_PAIRS = 2
-#: A run is compared with two others, whose mean has half of their noise.
-_OF_A_PAIR = 1.5
 #: Of noise estimated from fewer differences than this nothing is concluded.
 _FEWEST_DIFFERENCES = 3
 
@@ -79,7 +77,9 @@ class IoNoise:
         squares = np.where(is_known, differences, 0.0) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             deviation = np.sqrt(squares.sum(axis=0) / degrees / 2)
-        return cls(tuple(names), np.where(degrees < _FEWEST_DIFFERENCES, np.nan, deviation), degrees)
+            # Successive differences share a run: n of them have 2 n^2 / (3 n - 1) degrees (von Neumann, 1941).
+            independent = 2 * degrees**2 / (3 * degrees - 1)
+        return cls(tuple(names), np.where(degrees < _FEWEST_DIFFERENCES, np.nan, deviation), independent)
 
 
 def judge_trials(trials: Sequence[Trial], noise: IoNoise, smallest: float, looks: int, *, is_last: bool) -> Change:
@@ -93,7 +93,10 @@ def judge_trials(trials: Sequence[Trial], noise: IoNoise, smallest: float, looks
     steps = np.array(differences)  # (trials, responses, 2)
     means = steps.mean(axis=0)
     spread = np.maximum(noise.deviation**2, np.mean(poisson, axis=0)[:, None])
-    p_values = t_probability(means, np.sqrt(_OF_A_PAIR * spread / len(trials)), noise.degrees)
+    # A run is compared with the mean of two others, and trials in a row share one of those: of n trials the mean has
+    # (2 n - 1/2) / n^2 of a run's variance.
+    count = len(trials)
+    p_values = t_probability(means, np.sqrt((2 * count - 0.5) * spread) / count, noise.degrees)
     agrees = _agrees(steps, math.log1p(smallest))
     p_of_response = np.where(agrees & np.isfinite(p_values).all(axis=1), p_values.max(axis=1), 1.0)
     best = int(np.argmin(p_of_response))

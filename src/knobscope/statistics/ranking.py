@@ -27,6 +27,7 @@ from knobscope.statistics.design import Settings
 from knobscope.statistics.holding_out import MIN_TEST_ROWS, r_squared
 from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
+from knobscope.statistics.models.predicting import PredictingModel
 from knobscope.statistics.stopping import Runs
 
 __all__ = ["KnobRank", "Ranking", "rank_knobs"]
@@ -146,16 +147,19 @@ def _judge_sample(
     settings = runs.settings.with_noise_columns(noise, rng)
     groups = [*groups, *([len(settings.knobs) + number] for number in range(noise))]
     held_out, actual = settings.take(test_rows), runs.response[test_rows]
+    is_seen = not isinstance(model, PredictingModel)  # its terms were chosen with the held-out rows in view
     if len(test_rows) < MIN_TEST_ROWS or np.ptp(actual) == 0:
         return None
     try:
         fitted = model.refit(settings.take(drawn), runs.response[drawn])
+        anew = model.fresh().fit(runs.settings.take(drawn), runs.response[drawn]) if is_seen else None
     except InsufficientSamplesError:
         return None
     plain = fitted.predict(held_out)
     importance = _add_up(fitted.importance(settings.take(drawn)), settings, groups)
     permutation = _permutation(fitted, held_out, actual, plain, groups, rng)
-    return _Sample(permutation, importance, r_squared(actual, plain), size)
+    unseen = plain if anew is None else anew.predict(runs.settings.take(test_rows))
+    return _Sample(permutation, importance, r_squared(actual, unseen), size)
 
 
 def _permutation(
@@ -279,4 +283,5 @@ def _judge(r2: float, above: int, rows: int) -> tuple[bool, str]:
         )
     if not above:
         return False, f"no knob is above what noise columns reach (held-out R2 {r2:.2f}, {rows} configurations)"
-    return True, f"held-out R2 is {r2:.2f} and {above} knobs are above noise ({rows} configurations)"
+    are = "knob is" if above == 1 else "knobs are"
+    return True, f"held-out R2 is {r2:.2f} and {above} {are} above noise ({rows} configurations)"

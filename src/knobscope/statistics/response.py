@@ -38,12 +38,13 @@ def read_response(frame: "pd.DataFrame", response: str, log: bool) -> Floats:
     return np.asarray(np.log(values) if log else values)
 
 
-def remove_block_offsets(configuration: Ints, block: NDArray[Any], response: Floats) -> Floats:
+def remove_block_offsets(configuration: Ints, block: NDArray[Any], response: Floats) -> tuple[Floats, int]:
     """Subtract each block's offset, as the configurations measured in several blocks (sentinels) show it.
 
     `configuration` numbers the distinct configurations; all three have one element per run. Offsets come from an
     additive fit of configuration and block, and are left alone unless significant (F test): noise is not subtracted.
-    A block that shares no configuration with another keeps its values.
+    A block that shares no configuration with another keeps its values. The second result is how many offsets were
+    estimated, 0 where none are subtracted: so many degrees of freedom fewer tell how noisy replicates are.
     """
     _, blocks = np.unique(block.astype(str), return_inverse=True)
     pairs = np.unique(np.column_stack([configuration, blocks]), axis=0)
@@ -51,12 +52,13 @@ def remove_block_offsets(configuration: Ints, block: NDArray[Any], response: Flo
     shared = np.isin(configuration, repeated[times > 1])
     offsets = _offsets(configuration[shared], blocks[shared], response[shared], int(blocks.max(initial=-1)) + 1)
     if offsets is None:
-        return response
-    return np.asarray(response - (offsets - offsets[blocks].mean())[blocks])
+        return response, 0
+    estimated, rank = offsets
+    return np.asarray(response - (estimated - estimated[blocks].mean())[blocks]), rank
 
 
-def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) -> Floats | None:
-    """Estimate the offset of each block (0 where nothing tells), or None when they are not significant."""
+def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) -> tuple[Floats, int] | None:
+    """Estimate the offset of each block (0 where nothing tells), and how many; None when they are not significant."""
     from scipy.special import fdtrc
 
     if len(response) == 0:
@@ -77,7 +79,7 @@ def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) ->
         return None
     offsets = np.zeros(blocks)
     offsets[distinct] = estimate
-    return offsets
+    return offsets, int(rank)
 
 
 def _group_means(values: Floats, groups: Ints) -> Floats:

@@ -57,12 +57,15 @@ class Runs:
     noise_degrees: int
 
     @classmethod
-    def of(cls, settings: Settings, response: Floats, is_random: Bools | None = None) -> "Runs":
-        """Average the runs of each configuration. `is_random` has a value per run; None: all are."""
+    def of(cls, settings: Settings, response: Floats, is_random: Bools | None = None, offsets: int = 0) -> "Runs":
+        """Average the runs of each configuration. `is_random` has a value per run; None: all are.
+
+        `offsets`: how many degrees of freedom were taken from the replicates when offsets of blocks were subtracted.
+        """
         group = settings.groups()
         _, first, counts = np.unique(group, return_index=True, return_counts=True)
         means = np.bincount(group, response) / counts
-        degrees = len(response) - len(counts)
+        degrees = max(len(response) - len(counts) - offsets, 0)
         squares = float(((response - means[group]) ** 2).sum())
         drawn = np.ones(len(counts), bool) if is_random is None else is_random[first]
         return cls(settings.take(first), means, counts, drawn, squares / degrees if degrees else float("nan"), degrees)
@@ -174,12 +177,14 @@ def _runs_wild(model: Model, runs: Runs, possible: PossibleRuns, rng: np.random.
     return f"predictions of {predicted.min():.3g} to {predicted.max():.3g}, measured were {low:.3g} to {high:.3g}"
 
 
-def _limit_verdict(runs: Runs, best: Stop, threshold: float) -> str | None:
+def _limit_verdict(runs: Runs, best: Stop, insufficient: list[str], threshold: float) -> str | None:
     """Say so when more runs would not help: replicates show too much noise, or all that a rich fit leaves is noise."""
     if runs.noise_degrees and runs.noise_share(confidence=0.95) > 1 - threshold:
         share = 100 * runs.noise_share()
         return f"not predictable: noise explains {share:.0f} % of the variation between configurations (replicates)"
     if best.model is None or not isinstance(best.model, Anova) or best.model.is_sparse:
+        return None
+    if insufficient:  # of pairs that could not be fitted nothing is known
         return None
     columns = best.model.columns
     if len(runs.response) < 4 * columns or np.ptp(runs.response) == 0:
@@ -324,7 +329,7 @@ def _blend(judged: Sequence[_Judged], runs: Runs, splits: int, rng: np.random.Ge
 
 def _reason(runs: Runs, best: Stop, insufficient: list[str], doubt: str | None, threshold: float, splits: int) -> str:
     """Tell in one sentence why it is too early to stop: the first obstacle in the order in which to remove them."""
-    if limit := _limit_verdict(runs, best, threshold):
+    if limit := _limit_verdict(runs, best, insufficient, threshold):
         return limit
     if doubt:
         return doubt

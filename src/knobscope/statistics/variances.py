@@ -82,10 +82,11 @@ def _posterior(squares: Floats, degrees: Floats, own: Floats, own_degrees: Float
     chi squared per configuration, by mean and variance of the logarithm.
     """
     row, common, weight = _weigh_priors(squares, degrees)
-    joint = _WORTH[:, None] + own_degrees
-    mean, variance = _describe_logs(joint)  # of few degrees of freedom, and many common variances
-    log = np.log(_WORTH[row, None] * common[:, None] + own) + (mean - np.log(joint))[row]
-    return _match(weight @ log, weight @ (variance[row] + log**2))
+    distinct, place = np.unique(own_degrees, return_inverse=True)  # many configurations have as many runs
+    joint = _WORTH[:, None] + distinct
+    mean, variance = (described[row][:, place] for described in _describe_logs(joint))
+    log = np.log(_WORTH[row, None] * common[:, None] + own) + mean - np.log(joint)[row][:, place]
+    return _match(weight @ log, weight @ (variance + log**2))
 
 
 def average_variances(weight: Floats, variances: Floats, degrees: Floats) -> tuple[Floats, Floats]:

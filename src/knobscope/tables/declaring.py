@@ -65,13 +65,14 @@ class CutColumns(TypedDict, total=False):
     ]
     rows_lost: Annotated[Integer | None, "Acknowledged rows that were gone after one of them, at most."]
     default_cuts_lost: Annotated[
-        Integer | None, "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing."
+        Integer | None,
+        "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing.",
     ]
     loses_more: Annotated[
         Truth | None,
         "Whether it loses more rows than the default configuration, beyond chance (one-sided Mann-Whitney test, 5 %).",
     ]
-    uncut: Annotated[Text | None, "Why no power was cut."]
+    uncut: Annotated[Text | None, "Why no power was cut, or not as often as asked for."]
 
 
 class RunColumns(TypedDict, total=False):

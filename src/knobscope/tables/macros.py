@@ -113,9 +113,9 @@ MACROS: dict[str, str] = {
         waited >= asked OR waited_high + left_open < asked OR (waited IS NOT NULL AND left_open < 0.1)
     """,
     # The same by the time that clients waited, with its interval, from `waited_for`; NULL where nobody watched waits,
-    # or where they leave it open whether the share is as large as asked for.
+    # (of one block there is no interval), or where they leave it open whether the share is as large as asked for.
     "share_by_time(waited, waited_low, waited_high, left_open, asked)": """
-        CASE WHEN decides(waited, waited_high, left_open, asked)
+        CASE WHEN waited_low IS NOT NULL AND decides(waited, waited_high, left_open, asked)
              THEN {low: waited_low, sure: waited, high: waited_high + left_open, by_time: true} END
     """,
     # Time decides where it can.

@@ -155,6 +155,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
         "Threads, times, files, stacks and events that table `waits` and those like it lack; NULL: waits were not "
         "watched.",
     ]
+    lost_calls: Annotated[
+        Count | None,
+        "Calls, files, page faults and events that tables `syscalls`, `io_modes`, `file_access` and `faults` lack; "
+        "NULL: neither was watched.",
+    ]
 
 
 class PhaseRow(RunColumns, total=False):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEAST_REQUESTS",
+    "NO_CLEAR_EFFECT",
     "UNKNOWN",
     "describe_beside",
     "describe_change",
@@ -46,6 +47,8 @@ __all__ = [
 
 #: Stands where there is no number.
 UNKNOWN = "–"
+#: Of an effect whose interval holds no change.
+NO_CLEAR_EFFECT = "no clear effect"
 #: Shares of fewer requests are not told, nor compared: one request more or less would change them by more than 3 %.
 LEAST_REQUESTS = 30
 _SPACE = "\u00a0"  # keeps number and unit on one line
@@ -179,10 +182,10 @@ def describe_interval(log_ratio: float, low: float, high: float, more: str = "fa
 def describe_effect(
     log_ratio: float, low: float | None, high: float | None, more: str = "faster", less: str = "slower"
 ) -> str:
-    """Say an effect with its 95 % interval; one whose interval holds no change is called `no clear effect`."""
+    """Say an effect with its 95 % interval; one whose interval holds no change has none that is clear."""
     if low is None or high is None:
         return describe_change(log_ratio, more, less)
-    effect = "no clear effect" if low <= 0 <= high else describe_change(log_ratio, more, less)
+    effect = NO_CLEAR_EFFECT if low <= 0 <= high else describe_change(log_ratio, more, less)
     return f"{effect} (95{_SPACE}% interval {describe_interval(log_ratio, low, high, more, less)})"
 
 
@@ -200,8 +203,11 @@ def describe_move(before: str, after: str) -> str:
 
 def describe_setting(dbms: "Dbms | None", knob: str, reference: str | None, value: str | None, step: int | None) -> str:
     """Say what is done to a knob: Raising page_size from 4 KiB to 16 KiB; `step` says which way, None that none is."""
-    is_number = value is not None and _number(value) is not None
-    verb = "Changing" if step is None or not is_number else "Raising" if step > 0 else "Lowering"
+    before, after = (None if text is None else _number(text) for text in (reference, value))
+    verb = "Changing"
+    # Of values in an order of their own, a step may lead to a smaller number.
+    if step is not None and after is not None and (before is None or (after > before) == (step > 0)):
+        verb = "Raising" if step > 0 else "Lowering"
     start = "" if reference is None else f" from {format_value(dbms, knob, reference)}"
     return f"{verb} {knob}{start} to {format_value(dbms, knob, value)}"
 

@@ -20,6 +20,7 @@ from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
 from knobscope.watch.opening import LIGHT_HELP, open_watch
+from knobscope.watch.recording import require_replaceable
 from knobscope.watch.text import format_profile
 
 __all__ = ["add_parser"]
@@ -46,6 +47,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.light and (args.trace or args.scope == "process"):
         other = "--trace" if args.trace else "--scope process"
         raise UserError(f"watch: found {other} with --light, which has only sums of the whole device; drop one of them")
+    if args.trace:
+        require_replaceable(args.trace)
     spool = args.trace.parent if args.trace else None
     choice = {"probes": args.probes, "files": args.files, "calls": args.calls, "trace": spool, "light": args.light}
     with open_watch(block, args.unit, scope, **choice) as watch:
@@ -55,23 +58,29 @@ def _run(args: argparse.Namespace) -> int:
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         code, profile = _watch_command(command, watch, (lambda: None) if args.no_sync else lambda: _write_back(block))
         trees = search_device(block, profile, Path.cwd())
-        if args.trace:
-            _write_trace(watch, args.trace, trees)
+        unwritten = _write_trace(watch, args.trace, trees) if args.trace else None
     profile["files"] = name_files(profile, trees)
     profile.pop("addresses", None)  # they are in `files` now
     where = {"device": f"{block.major}:{block.minor}", "name": block.name, "unit": args.unit}
     head = f"\n{conclude(profile)}\n\n{' '.join(command)}\non {block.name}"
     print(f"{head}, {format_profile(profile)}", end="", file=sys.stderr)
     write_document(args, {"command": command, **where, **profile})
+    if unwritten is not None:
+        raise unwritten
     return code
 
 
-def _write_trace(watch: Watch, directory: Path, trees: Sequence[FileTree]) -> None:
-    counts = watch.write_trace(directory, trees)
+def _write_trace(watch: Watch, directory: Path, trees: Sequence[FileTree]) -> UserError | None:
+    """Write the trace, and return what hindered that: the profile is there all the same."""
+    try:
+        counts = watch.write_trace(directory, trees)
+    except UserError as error:
+        return error
     if counts is None:
         print("knobscope: single requests cannot be traced without BPF", file=sys.stderr)
     else:
         print(f"knobscope: {counts[0]} requests recorded in {directory}, {counts[1]} lost", file=sys.stderr)
+    return None
 
 
 def _find_device(text: str) -> BlockDevice:

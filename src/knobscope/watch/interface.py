@@ -75,6 +75,10 @@ class Watch(ABC):
     def end(self) -> Profile:
         """Return what happened since `begin`, and let the processes go."""
 
+    def abandon(self) -> None:
+        """Let the processes of a run go whose end nobody waited for; nothing happens where it was."""
+        return
+
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write every request of the last run into a directory; return how many, and how many were lost.
 

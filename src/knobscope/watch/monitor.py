@@ -126,6 +126,11 @@ class MonitorWatch(Watch):
         profile |= {"machine_cpu_share": machine_cpu_share, "levels": levels, "limits": limits}
         return profile
 
+    def abandon(self) -> None:
+        """Let the processes of a run go that failed; one that has ended has been waited for already."""
+        if self._process.poll() is None:  # else its warden, or who comes next, puts them back
+            self._ask("release", "released")
+
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write the requests of the last run."""
         return self._recording.write(directory, trees, self._files) if self._recording else None

@@ -2,12 +2,13 @@
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from knobscope.errors import UserError
-from knobscope.tables import TRACE_TABLES
+from knobscope.tables import TRACE_TABLES, describe_refusal
 from knobscope.watch.event_files import EventNamer, to_categories
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import OPERATIONS
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["MAX_EVENTS", "Announced", "Recording"]
+__all__ = ["MAX_EVENTS", "Announced", "Recording", "require_replaceable"]
 
 #: Events of one run that are kept; those beyond are counted as lost. They take 96 bytes each until the run has ended.
 MAX_EVENTS = 4_000_000
@@ -47,6 +48,28 @@ _INSERT = """
         )
     FROM rows
     """
+
+
+def require_replaceable(directory: Path) -> None:
+    """Raise UserError unless a trace can have this name: nobody has it, or an earlier trace."""
+    expected = "expected a new directory, or that of an earlier trace"
+    if directory.name in ("", ".."):
+        raise UserError(f"--trace: found {directory}; {expected}")
+    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
+        raise UserError(f"--trace: {directory} is no directory; {expected}")
+    others = {entry.name for entry in directory.glob("*")} - {f"{table}.parquet" for table in TRACE_TABLES}
+    if others:
+        raise UserError(f"--trace: {directory} holds {min(others)}; {expected}")
+
+
+@contextmanager
+def _telling_of_refusal(directory: Path) -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:  # a full disk
+        raise UserError(f"the trace cannot be written to {directory}: {describe_refusal(error)}") from error
 
 
 class Announced(TypedDict):
@@ -103,7 +126,11 @@ class Recording:
         part = directory.with_name(directory.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        with tempfile.TemporaryDirectory(dir=self._directory) as spill, duckdb.connect() as connection:
+        with (
+            _telling_of_refusal(directory),
+            tempfile.TemporaryDirectory(dir=self._directory) as spill,
+            duckdb.connect() as connection,
+        ):
             connection.execute("SET memory_limit = '1GB'")
             connection.execute("SET temp_directory = '" + spill.replace("'", "''") + "'")
             for table, columns in TRACE_TABLES.items():

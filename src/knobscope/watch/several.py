@@ -18,7 +18,8 @@ class SeveralWatch(Watch):
 
     def __init__(self, first: Watch, other_watches: Mapping[str, Watch]) -> None:
         self._first, self._others = first, other_watches
-        self.monitor, self.reason = first.monitor, first.reason
+        self.monitor = first.monitor
+        self.reason = next((watch.reason for watch in (first, *other_watches.values()) if watch.reason), None)
         self.missing_probes, self.limits = first.missing_probes, first.limits
 
     def follow(self, pids: Sequence[int]) -> None:
@@ -37,7 +38,14 @@ class SeveralWatch(Watch):
     def end(self) -> Profile:
         """Return what happened on the first device, and under `elsewhere` on the others."""
         profile = self._first.end()
-        return {**profile, "elsewhere": {name: watch.end() for name, watch in self._others.items()}}
+        elsewhere = {name: watch.end() for name, watch in self._others.items()}
+        lost = [count for one in (profile, *elsewhere.values()) if (count := one.get("lost_events")) is not None]
+        profile["lost_events"] = sum(lost) if lost else None
+        return {**profile, "elsewhere": elsewhere}
+
+    def abandon(self) -> None:
+        """Let the processes go."""
+        self._first.abandon()
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write the requests of the last run to the first device."""

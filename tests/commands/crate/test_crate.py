@@ -281,3 +281,16 @@ def test_without_rocrate_a_sentence_says_what_to_install(
     assert main(["crate", "sim", "--out", "new.zip"]) == 2
     assert "rocrate is not installed; writing a crate needs it" in capsys.readouterr().err
     assert not (project / "new.zip").exists()
+
+
+def test_a_crate_takes_nothing_that_a_link_leads_to(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(project, tmp_path / "project")
+    monkeypatch.chdir(tmp_path / "project")
+    (tmp_path / "secret").write_text("key")
+    (tmp_path / "project/results/sim/traces").mkdir()
+    (tmp_path / "project/results/sim/traces/notes.json").symlink_to(tmp_path / "secret")
+    assert main(["crate", "sim", "--out", str(tmp_path / "own.zip")]) == 2
+    assert "notes.json is a link or another special file; expected regular files only" in capsys.readouterr().err
+    assert not (tmp_path / "own.zip").exists()

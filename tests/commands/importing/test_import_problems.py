@@ -143,3 +143,13 @@ def test_one_word_among_numbers_is_a_question(import_table: Import, capsys: pyte
     lines = [*GOOD, "2,mydb,disk,hdd,load,Cache,huge,1,210"]
     assert import_table(*lines) == 2
     assert problems(capsys)[0].startswith("runs.csv:9: value: found 'huge' for Cache; expected a number")
+
+
+@pytest.mark.parametrize("operations", ["99999999999999999999", "99e308"])
+def test_numbers_that_no_table_holds_are_refused(
+    operations: str, import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{row},{operations if row is GOOD[1] else 100}" for row in GOOD]
+    assert import_table(*rows, header=f"{HEADER},operations") == 2
+    assert f"runs.csv:3: operations: found '{operations}'; expected a whole number" in problems(capsys)
+    assert not (tmp_path / "results").exists()

@@ -151,3 +151,20 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
     shown = capsys.readouterr().out
     assert "an operation in the server: of 600 µs: 600 µs flush" in shown
     assert "session (2 threads, 0.12 s, of that 0.09 s waiting for a client): 100 % flush" in shown
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        ({"run_id": "dd44"}, "found a value that cannot be used (KeyError"),
+        ({**record_of("dd44", 1)["run"], "block_id": "/other/x/y/z"}, "found block '/other/x/y/z'"),
+        ({**record_of("dd44", 1)["run"], "block_id": "a/../../z"}, "found block 'a/../../z'"),
+        ({**record_of("dd44", 1)["run"], "started_at": None}, "found a value that cannot be used (TypeError"),
+    ],
+)
+def test_a_run_that_nobody_measured_is_refused_in_a_sentence(
+    run: dict[str, Any], words: str, results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    RunStore(results / "store").save("dd44", {"run": run})  # type: ignore[typeddict-item]
+    assert main(["show", "dd44"]) == 2
+    assert words in capsys.readouterr().err

@@ -145,3 +145,11 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert f"examples:\n  knobscope {command} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "x"])
+def test_a_seed_that_no_library_takes_is_refused(seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["rank", str(tmp_path / "table.csv"), "--response", "tps", f"--seed={seed}"])
+    assert ended.value.code == 2
+    assert "expected a whole number from 0 to 2147483647" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """Formats of traces, and what is wrong with a file."""
 
 import gzip
+import html
 import re
 import subprocess
 import time
@@ -271,3 +272,25 @@ def test_recipes_of_published_traces(tmp_path: Path, name: str) -> None:
     with open_trace(path) as trace:
         write = row_of(profile_trace(trace, 4096), "write")
     assert (write["requests"], write["bytes"]) == (1, size)
+
+
+def test_blanks_after_commas_are_no_part_of_a_value(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("ts_ns, lba, len_sectors, op\n0, 0, 8, R\n1000, 8, 8, w\n")
+    with open_trace(tmp_path / "t.csv") as trace:
+        rows = profile_trace(trace, 4096)["io_profile"]
+    assert {row["op"]: row["requests"] for row in rows if row["requests"]} == {"read": 1, "write": 1}
+
+
+def test_a_line_of_other_blanks_than_those_of_ascii_is_named(tmp_path: Path) -> None:
+    lines = TEXT.splitlines(keepends=True)
+    (tmp_path / "t.txt").write_text("".join([*lines[:3], "\N{NO-BREAK SPACE}\n", *lines[3:]]), encoding="utf-8")
+    with pytest.raises(UserError, match=r"t\.txt, line 4: found"), open_trace(tmp_path / "t.txt"):
+        pass
+
+
+def test_a_plot_takes_names_of_files_as_they_are(write_csv: Any, tmp_path: Path) -> None:
+    names = ["it's.db", "a\"'b"]
+    path = write_csv([{"lba": 8 * n, "file": names[n % 2]} for n in range(10)])
+    assert main(["trace", str(path), "--plot", str(tmp_path / "plot.svg")]) == 0
+    drawn = html.unescape((tmp_path / "plot.svg").read_text())
+    assert all(f">{name}</text>" in drawn for name in names)

@@ -164,7 +164,7 @@ def test_io_sequentiality_needs_cpu_that_is_spent_for_order(
 ) -> None:
     cases = [{"truth": {("page", "16"): one}} for one, *_ in ORDERED]
     case = {"truth": {("page", "16"): truth}}
-    findings = judge_one("io_sequentiality", cases, case, noise=0.006, repeats=6, knobs=("page",))
+    findings = judge_one("io_sequentiality", cases, case, noise=0.006, repeats=6, knobs=("page",), threads=1)
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == verdict, row["sentence"]
     assert said in row["sentence"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from knobscope.stages.measure import RunFailedError, check_result
-from knobscope.stages.measure.validity import check_window
+from knobscope.stages.measure.validity import check_watched, check_window
 
 GOOD = [{"ops": 10 + n, "latency_p95_us": 1.0 + n, "latency_p99_us": 2.0} for n in range(4)]
 
@@ -49,3 +49,9 @@ def test_the_workload_says_how_many_operations_may_fail() -> None:
         check_result(few, GOOD, 4, set(), 0.001, "UPDATE: deadlock")
     with pytest.raises(RunFailedError, match="1 of 2712 operations failed"):
         check_result({"ok": 2711, "failed": 1}, GOOD, 4, set(), 0)
+
+
+def test_a_window_has_to_be_watched_from_its_start_on() -> None:
+    check_watched(0.15, 1.0)
+    with pytest.raises(RunFailedError, match=r"watched from 0\.35 s after the start of a window of 1 s on"):
+        check_watched(0.35, 1.0)

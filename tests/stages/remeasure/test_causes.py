@@ -261,7 +261,7 @@ def test_a_gap_between_tiers_is_explained_against_the_effect_on_the_other_one() 
 
 def swept(seen: float | None, *, followed: bool = False, error: float = 0.01) -> Question:
     found = None if seen is None else Amount(seen, error, 8)
-    return replace(ask(), swept_effect=found, least=math.log1p(0.05), followed=followed)
+    return replace(ask(), swept=found, least=math.log1p(0.05), followed=followed)
 
 
 @pytest.mark.parametrize("followed", [True, False])
@@ -307,7 +307,7 @@ def test_an_effect_that_does_not_show_again_is_gone_whatever_the_device(
 def test_a_gap_between_tiers_is_gone_where_both_devices_show_the_same_effect() -> None:
     """On the disk half as fast; on the SSD a fourth in the sweep, and half in new runs."""
     half = Amount(-math.log(2), 0.02, 6)
-    gap = replace(ask("disk", half), swept_effect=Amount(-math.log(2), 0.02, 6))
+    gap = replace(ask("disk", half), swept=Amount(-math.log(4), 0.02, 6))
     assert answer({ITSELF: 800}, gap).conclusion == "undecided"
     gone = answer({ITSELF: 400}, gap)
     assert gone.conclusion == "gone"
@@ -322,9 +322,7 @@ def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     less = answer({ITSELF: 400}, swept(-math.log(11))).describe()
     assert "sync=full is 2x slower" in less
     assert less.endswith("The effect reproduced, but certainly less than half of that in the sweep, 11x slower.")
-    gap = replace(
-        ask("disk", Amount(-math.log(2), 0.02, 6)), swept_effect=Amount(-math.log(5.5), 0.02, 6), followed=False
-    )
+    gap = replace(ask("disk", Amount(-math.log(2), 0.02, 6)), swept=Amount(-math.log(11), 0.02, 6), followed=False)
     told = answer({ITSELF: 2200}, gap).describe()
     assert told.endswith("times as much or as little as on disk. The gap reproduced.")
 
@@ -383,12 +381,21 @@ def test_every_cause_that_a_rule_names_has_properties() -> None:
 
 
 def test_one_of_the_fastest_is_measured_until_it_is_surely_faster() -> None:
-    found = Answer(replace(ask(), swept_effect=None, followed=False, risk="none", findings=()))
+    found = Answer(replace(ask(), swept=None, followed=False, risk="none", findings=()))
     found.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
     assert not found.is_settled
     found.add(ITSELF, pairs(ITSELF, 20, noise=0.05, count=6))
     assert found.is_settled
     assert not found.is_open  # of what it is faster, nobody asks
-    unasked = Answer(replace(ask(), swept_effect=None, followed=False))
+    unasked = Answer(replace(ask(), swept=None, followed=False))
     unasked.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
     assert unasked.is_settled
+
+
+def test_what_a_gap_is_compared_with_counts_once_in_new_runs_and_sweep() -> None:
+    other = Amount(-math.log(2), 0.067, 6)
+    gap = replace(ask("disk", other), swept=Amount(-math.log(2) + 0.24, 0.067, 6))
+    both = gap.with_sweep(Amount(-math.log(2) + 0.12, 0.041, 11))
+    assert both.mean == pytest.approx(0.153, abs=0.005)
+    assert both.error == pytest.approx(math.hypot(0.035, 0.067), abs=0.001)
+    assert gap.swept_effect is not None and gap.swept_effect.mean == pytest.approx(0.24)

@@ -21,7 +21,7 @@ from knobscope.text.sentences import Sentences
 ROOT = Path(__file__).parents[3]
 SPECS = load_study(ROOT / "specs/studies/paper-sqlite.yaml", ROOT)
 CASE = Case("sqlite", "nvme-consumer", "ycsb-a")
-QUESTION = Question(CASE, "synchronous", "off", {"a": 1}, {}, (0,), swept_effect=Amount(0.7, 0.1, 8), least=0.05)
+QUESTION = Question(CASE, "synchronous", "off", {"a": 1}, {}, (0,), swept=Amount(0.7, 0.1, 8), least=0.05)
 
 
 def answer_with(ratio: float, question: Question = QUESTION) -> Answer:
@@ -72,7 +72,7 @@ def test_a_rule_that_found_nothing_in_the_effect_states_the_same_figures() -> No
         swept | {"effect": 0.3},  # of another quantity, such as latency
     ]
     assert find_same_effect(answer_with(1.5), rows) == [1]  # type: ignore[arg-type]
-    assert find_same_effect(answer_with(1.5, replace(QUESTION, swept_effect=None)), rows) == []  # type: ignore[arg-type]
+    assert find_same_effect(answer_with(1.5, replace(QUESTION, swept=None)), rows) == []  # type: ignore[arg-type]
 
 
 def test_a_gap_between_tiers_gets_the_new_effect_on_its_side() -> None:

@@ -43,8 +43,10 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         made.execute("CREATE TABLE plan (block_id TEXT, config_id TEXT, configuration TEXT)")
         made.execute(
             "CREATE TABLE sweep_runs (dbms TEXT, device TEXT, workload TEXT, block_id TEXT, config_id TEXT, "
-            "reference_id TEXT, is_sentinel BOOLEAN, knob TEXT, value TEXT, status TEXT, throughput_ops DOUBLE)"
+            "reference_id TEXT, is_sentinel BOOLEAN, knob TEXT, value TEXT, status TEXT, throughput_ops DOUBLE, "
+            "session TEXT)"
         )
+        made.execute("CREATE TABLE unusual_groups (block_id TEXT, session TEXT)")
         made.execute(
             "CREATE TABLE effects (dbms TEXT, device TEXT, workload TEXT, knob TEXT, value TEXT, metric TEXT, "
             "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE, q_value DOUBLE, durability BOOLEAN)"
@@ -54,11 +56,12 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         )
         for device, micros in (("hdd-7200", 1000.0), ("nvme-consumer", 3000.0)):
             case = ["sqlite", device, "ycsb-a"]
-            made.execute("INSERT INTO plan VALUES (?, 'f', ?), (?, 'o', ?)", [device, dump(FULL), device, dump(OFF)])
             for noise in (0.98, 1.0, 1.02):
-                default = [*case, device, "f", "f", True, None, None, "ok", noise * 1e6 / micros]
-                value = [*case, device, "o", "f", False, "synchronous", "off", "ok", noise * 1e7 / micros]
-                made.executemany("INSERT INTO sweep_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [default, value])
+                block = f"{device} {noise}"
+                made.execute("INSERT INTO plan VALUES (?, 'f', ?), (?, 'o', ?)", [block, dump(FULL), block, dump(OFF)])
+                default = [*case, block, "f", "f", True, None, None, "ok", noise * 1e6 / micros, "s"]
+                value = [*case, block, "o", "f", False, "synchronous", "off", "ok", noise * 1e7 / micros, "s"]
+                made.executemany("INSERT INTO sweep_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [default, value])
             effect = [*case, "synchronous", "off", "throughput_ops", math.log(10), 0.02, 4, 0.001, True]
             made.execute("INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", effect)
         yield made

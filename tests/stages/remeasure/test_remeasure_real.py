@@ -146,7 +146,7 @@ def test_on_a_device_without_a_model_an_effect_that_is_not_there_is_withdrawn(
     changed, full = {"temp_store": "memory"}, {"synchronous": "full"}
     case = Case("sqlite", "plain", "ycsb-a")
     seen = Amount(-2.0, 0.1, 6)
-    question = Question(case, "temp_store", "memory", full | changed, full, (0,), swept_effect=seen, followed=False)
+    question = Question(case, "temp_store", "memory", full | changed, full, (0,), swept=seen, followed=False)
     (answer,), runs = answer_questions(bench, specs.devices["plain"], {}, [question])
     assert {(row["property"], row["status"]) for row in runs} == {("none", "ok")}
     assert answer.pairs["none"] in (4, 8, 12)

@@ -28,3 +28,12 @@ def test_a_share_of_a_clear_effect_has_ends() -> None:
     assert remaining_share(changed, Amount(1.0, 0.5, 11), NOTHING).high == math.inf
     gap = remaining_share(changed, Amount(1.0, 0.1, 11), Amount(0.5, 0.1, 11))
     assert math.isfinite(gap.low) and gap.estimate == pytest.approx(1.2)
+
+
+def test_a_difference_is_as_uncertain_as_the_worse_known_amount() -> None:
+    """Welch and Satterthwaite; the degrees of the better known one would make this clear."""
+    gap = Amount(0.4, 0.02, 11).minus(Amount(0.1, 0.1, 2))
+    assert gap.error == pytest.approx(math.hypot(0.02, 0.1))
+    assert gap.degrees == pytest.approx(2.16, abs=0.01)
+    assert not gap.is_clear()
+    assert Amount(0.4, 0.02, 11).minus(NOTHING) == Amount(0.4, 0.02, pytest.approx(11))

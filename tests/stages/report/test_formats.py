@@ -106,3 +106,12 @@ def test_sentences() -> None:
 )
 def test_answers_of_experiments(confirmed: str | None, text: str, is_named: bool) -> None:
     assert (describe_answer(confirmed), names_cause(confirmed)) == (text, is_named)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "step", "verb"),
+    [("1", "100", 1, "Raising"), ("100", "1", -1, "Lowering"), ("1", "100", -1, "Changing"), ("a", "b", 1, "Changing")],
+)
+def test_a_knob_is_raised_where_its_number_rises(before: str, after: str, step: int, verb: str) -> None:
+    """Values may be listed in an order of their own: 0, 100, 1 of sync_binlog."""
+    assert words.describe_setting(None, "k", before, after, step) == f"{verb} k from {before} to {after}"

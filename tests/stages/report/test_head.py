@@ -253,6 +253,11 @@ def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page:
             "Fastest configuration that is called safe and is not",
             "30 at most; the default configuration in 0 of 5: its spec is wrong to call it safe.",
         ),
+        (
+            "cuts = 5, cuts_lost = 1, rows_lost = 1, uncut = 'the disk was full'",
+            "Fastest safe",
+            "Lost acknowledged rows in 1 of 5 power cuts (the disk was full), 1 at most.",
+        ),
         ("uncut = 'that needs root'", "Fastest safe", "Safe by its spec; no power was cut to see: that needs root."),
     ],
 )

@@ -72,7 +72,11 @@ def _ask(session: Session, folder: Path, user: str | None) -> Mapping[str, str]:
 
 def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], list[str]]:
     """Return the properties of the client's binding and the first statements of a session."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise UserError(f"--connect: found {url}: {error}; expected {_EXPECTED}") from error
     password = unquote(parts.password) if parts.password else password
     if parts.scheme in _JDBC:
         scheme, read_only = _JDBC[parts.scheme]
@@ -83,7 +87,7 @@ def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], li
     if parts.scheme == "redis":
         if parts.hostname not in (None, "127.0.0.1", "localhost"):
             raise UserError(f"--connect: found host {parts.hostname}; expected 127.0.0.1 or a socket, redis:///run/x")
-        properties = {"redis.port": str(parts.port or 6379)} if parts.hostname else {"redis.socket": parts.path}
+        properties = {"redis.port": str(port or 6379)} if parts.hostname else {"redis.socket": parts.path}
         return properties | ({"redis.password": password} if password else {}), []
     if parts.scheme == "mongodb":
         return {"mongodb.url": url}, []

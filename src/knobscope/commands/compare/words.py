@@ -326,7 +326,7 @@ def ranking_sentence(rankings: Rankings) -> str:
         drift = (
             f"the rank of {list_names(names)} differs beyond chance"
             if names
-            else "no rank differs beyond chance (all 90 % intervals meet, or neither rank is above noise)"
+            else "no rank differs beyond chance (all 90 % intervals, widened by half, meet, or neither is above noise)"
         )
     alone = [
         f"only in {letter}: {names}" for letter, names in (("A", rankings.only_a), ("B", rankings.only_b)) if names

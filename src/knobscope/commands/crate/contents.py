@@ -86,11 +86,17 @@ def draw(folder: Path, specs: StudySpecs, report: Path, figures: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Copy a file or a directory. UserError: what it holds, or what it is, leads elsewhere: links, pipes."""
+    if source.is_symlink() or not (source.is_dir() or source.is_file()):
+        raise UserError(f"{source} is a link or another special file; expected regular files only")
     if source.is_dir():
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        target.mkdir(parents=True)
+        for entry in sorted(source.iterdir()):
+            if not entry.name.startswith(".") and entry.name != "__pycache__":
+                _copy(entry, target / entry.name)
     else:
-        shutil.copyfile(source, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target, follow_symlinks=False)
 
 
 def _add_workflow_report(target: Path, study: Path) -> None:

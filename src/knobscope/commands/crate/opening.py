@@ -1,9 +1,11 @@
 """Opens a crate, which a stranger may have made: outside the folder that it is opened into it reaches nothing."""
 
 import json
+import lzma
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -24,6 +26,8 @@ __all__ = ["differing_files", "open_crate", "redraw"]
 _MOST_BYTES, _MOST_FILES = 16 << 30, 100_000
 _MOST_METADATA_BYTES = 64 << 20
 _EXPECTED = "a crate that `knobscope crate` wrote: its folder, or a ZIP file of that"
+#: What unpacking raises for damaged contents, in addition to what `zipfile` does.
+_DAMAGED = (zlib.error, lzma.LZMAError)
 
 
 def open_crate(crate: Path, out: Path) -> Path:
@@ -111,8 +115,12 @@ def _entries(crate: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
     try:
         with zipfile.ZipFile(crate) as archive:
             yield _entries_of_zip(crate, archive)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, *_DAMAGED) as error:
         raise UserError(f"{crate}: {error}; expected {_EXPECTED}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise UserError(f"{crate}: {error}; expected {_EXPECTED}") from error  # of the bz2 module
 
 
 def _entries_of_folder(crate: Path) -> Iterator[tuple[str, IO[bytes]]]:

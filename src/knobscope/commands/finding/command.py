@@ -11,6 +11,7 @@ from pydantic import Field
 
 from knobscope.commands.finding.markdown import describe_mismatch
 from knobscope.documents import Part, add_json_argument, write_document
+from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.figures import write_figures
 from knobscope.machine_code import Program, Reader, find_server, read_code
@@ -76,7 +77,8 @@ def _run(args: argparse.Namespace) -> int:
         text = describe_mismatch(data, mismatch, study, pictures, readers)
     if args.out:
         file = args.out / f"finding-{mismatch.number}.md"
-        file.write_text(text, encoding="utf-8")
+        args.out.mkdir(parents=True, exist_ok=True)
+        write_text(file, text)
         text = f"wrote {file} and {plural(len(pictures), 'picture')}\n"
     if not write_document(args, _as_json(specs.study.name, [mismatch], readers)):
         print(text, end="")

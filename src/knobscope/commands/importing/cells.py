@@ -15,6 +15,8 @@ from knobscope.specs.reading.base import suggest
 __all__ = ["Line", "read_cells"]
 
 #: Texts that may have several lines: words of programs.
+#: Whole numbers as DuckDB has them, and figures whose products with each other still are.
+_MOST_WHOLE, _MOST_REAL = 1 << 63, 1e18
 _SEVERAL_LINES = ("reason", "disturbance", "log_tail")
 #: What would not stay text where it is shown or written: line breaks, escape sequences, marks that turn text around.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -122,7 +124,7 @@ def _read_each(name: str, texts: Sequence[str], read: Callable[[str], Any]) -> d
         try:
             if not control.search(text):
                 values[text] = read(text)
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, OverflowError):
             continue
     return values
 
@@ -138,8 +140,9 @@ def _read_numbers(
     if numbers.notes:
         print(f"{name}: numbers, {', '.join(numbers.notes)}", file=sys.stderr)
     if kind == "DOUBLE":
-        return {text: float(value) for text, value in numbers.values.items()}, expected
-    return {text: int(value) for text, value in numbers.values.items() if value == int(value)}, expected
+        return {text: float(value) for text, value in numbers.values.items() if abs(value) < _MOST_REAL}, expected
+    whole = {text: value for text, value in numbers.values.items() if abs(value) < _MOST_WHOLE}
+    return {text: int(value) for text, value in whole.items() if value == int(value)}, expected
 
 
 def _note_all(table: TextTable, name: str, text: str, expected: str, problems: Problems) -> None:

@@ -14,6 +14,7 @@ from knobscope.commands.importing.layout import Layout
 from knobscope.commands.importing.runs import ImportedTable, read_runs
 from knobscope.commands.importing.study import ImportedStudy, write_study
 from knobscope.commands.importing.tools import TOOLS
+from knobscope.durable_files import remove, write_text
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
@@ -48,7 +49,11 @@ def _run(args: argparse.Namespace) -> int:
         _refuse_measured(table, knobs)
     for dbms, of_dbms in knobs.items():
         _say(dbms, of_dbms)
-    study = write_study(table, args.study, knobs, known_dbms, out)
+    try:
+        study = write_study(table, args.study, knobs, known_dbms, out)
+    except BaseException:
+        remove(out)  # half a study would be in the way of the next call
+        raise
     cases = len({run.case for run in table.runs})
     print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
@@ -106,10 +111,10 @@ def _write_table(args: argparse.Namespace) -> int:
     result = TOOLS[args.tool](args.inputs, args.study)
     if not result.runs:
         raise UserError(f"{', '.join(map(str, args.inputs))}: found no finished run; expected at least one")
-    args.out.write_text(to_csv(result.rows()), encoding="utf-8", newline="")
+    write_text(args.out, to_csv(result.rows()))
     for note in result.notes:
         print(note, file=sys.stderr)
-    print(f"{args.out}: {len(result.runs)} runs. Go on with", file=sys.stderr)
+    print(f"{args.out}: {len(result.runs)} run{'s' if len(result.runs) != 1 else ''}. Go on with", file=sys.stderr)
     factors = ",".join(result.factors)
     print(
         f"{_program()} rank {shlex.quote(str(args.out))} --response {result.response} --factors {shlex.quote(factors)}"

@@ -185,6 +185,8 @@ def _target(texts: Sequence[str], unit: str | None) -> dict[str, float] | None:
     if unit is None:
         return None
     count, own = _split_unit(unit)
+    if not count:
+        return None
     written = {_split_unit(text)[1] for text in texts if text[-1:].isalpha()} - {""}
     scales = find_scales({own, *written}, 1024) if written else None
     return None if scales is None else {name: scales[0][name] / (scales[0][own] * count) for name in written}

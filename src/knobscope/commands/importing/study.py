@@ -184,7 +184,7 @@ def _run_row(run: ImportedRun, plan: Mapping[str, Any], study: str, watched: boo
         "workload_class": run.line["workload_class"] or "write",
     }
     if row.get("operations") is None and row.get("window_s") and row.get("throughput_ops"):
-        row["operations"] = round(row["throughput_ops"] * row["window_s"])
+        row["operations"] = min(round(row["throughput_ops"] * row["window_s"]), (1 << 63) - 1)
     return row
 
 

@@ -162,8 +162,12 @@ def _reach(kind: str, default: float, reach: float) -> tuple[int | float, int | 
 def _parse_number(kind: str, value: Any) -> int | float:
     text = str(value).strip()
     if kind == "real":
-        return float(f"{max(-LARGEST_REAL, min(LARGEST_REAL, float(text))):.6g}")  # the largest double means no limit
-    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        try:
+            number = float(text)
+        except ValueError as error:
+            raise _NotDescribed(f"{text!r} is no number") from error
+        return float(f"{max(-LARGEST_REAL, min(LARGEST_REAL, number)):.6g}")  # the largest double means no limit
+    if not re.fullmatch(r"[+-]?[0-9]{1,40}", text):
         raise _NotDescribed(f"{text!r} is no integer")
     return int(text)
 
@@ -178,6 +182,8 @@ def _boolean(columns: Mapping[str, Any]) -> dict[str, Any]:
 def _enum(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Values and default, spelled as in the list of values."""
     values = columns.get("values") or []
+    if not isinstance(values, (str, list)):
+        raise _NotDescribed(f"its values {values!r} are no list")
     choices = [str(value).strip() for value in (values.split(",") if isinstance(values, str) else values)]
     if len(choices) < 2:
         raise _NotDescribed("its values are not told")

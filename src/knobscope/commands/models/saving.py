@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from knobscope import __version__
 from knobscope.durable_files import read_sealed, write_text
 from knobscope.errors import UserError
@@ -48,7 +50,11 @@ def make_prior(specs: StudySpecs, results: Path, name: str) -> Prior:
             "knobscope": __version__,
             "rankings": [_ranking(results, fit, _facts_of_runs(data, fit)) for fit in fits],
         }
-    return Prior.model_validate(content)
+    try:
+        return Prior.model_validate(content)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise UserError(f"{results}/study.duckdb makes no prior: {problems}") from error
 
 
 def _facts_of_runs(data: Any, fit: Mapping[str, Any]) -> dict[str, Any]:

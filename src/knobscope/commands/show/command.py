@@ -7,6 +7,7 @@ from pathlib import Path
 from knobscope.commands.show.page import format_run
 from knobscope.commands.show.reading import ShowDocument, find_run
 from knobscope.documents import add_json_argument, write_document
+from knobscope.durable_files import blame_content, write_text
 from knobscope.specs.reading.arguments import find_results
 
 __all__ = ["add_parser"]
@@ -17,11 +18,13 @@ _PAGE = (
 
 
 def _run(args: argparse.Namespace) -> int:
-    shown = find_run(args.run_id, _find_stores(args.study))
-    text = format_run(shown)
+    stores = _find_stores(args.study)
+    with blame_content(*stores, expected="runs that `knobscope measure` stored"):
+        shown = find_run(args.run_id, stores)
+        text, document = format_run(shown), shown.document()
     if args.html:
-        args.html.write_text(_PAGE.format(title=f"run {html.escape(args.run_id)}", text=html.escape(text)), "utf-8")
-    if not write_document(args, shown.document()) and not args.html:
+        write_text(args.html, _PAGE.format(title=f"run {html.escape(args.run_id)}", text=html.escape(text)))
+    if not write_document(args, document) and not args.html:
         print(text, end="")
     return 0
 

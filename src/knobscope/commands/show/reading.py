@@ -70,9 +70,12 @@ def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
     path = files[matches[0]]
     record = read_document(path, RunRecord)
     results, run = path.parents[1], record["run"]
+    parts, case = run["block_id"].split("/"), [run["dbms"], run["device"], run["workload"]]
+    if len(parts) != 1 + len(case) or any(part in ("", ".", "..") or "/" in part for part in (*parts, *case)):
+        raise UserError(f"{path}: found block {run['block_id']!r} of {case}; expected DBMS/DEVICE/WORKLOAD/BLOCK")
     plan = _read(sorted((results / run["block_id"]).parent.glob("plan/*.parquet")))
-    block = results / f"{run['dbms']}/{run['device']}/{run['workload']}/runs"
-    tables = [block / run["block_id"].rsplit("/", 1)[1] / "runs.parquet", block / "tune/runs.parquet"]
+    block = results.joinpath(*case, "runs")
+    tables = [block / parts[-1] / "runs.parquet", block / "tune/runs.parquet"]
     rows = _read([table for table in tables if table.is_file()])
     beside = rows[rows["block_id"] == run["block_id"]].sort_values("position") if len(rows) else rows
     return ShownRun(

@@ -95,4 +95,5 @@ def _say(readings: Mapping[str, Reading], response: str, measured: Column, faile
         print(f"{', '.join(names)}: {note}", file=sys.stderr)
     if failed:
         counts = [f"{text or 'nothing'} {measured.count(text)}" for text in readings[response].failed]
-        print(f"{failed} rows failed ({response}: {', '.join(counts)}) and are left out", file=sys.stderr)
+        rows, are = ("row", "is") if failed == 1 else ("rows", "are")
+        print(f"{failed} {rows} failed ({response}: {', '.join(counts)}) and {are} left out", file=sys.stderr)

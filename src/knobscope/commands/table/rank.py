@@ -16,6 +16,7 @@ from knobscope.commands.table.table import (
     Table,
     add_jobs_argument,
     add_table_parser,
+    read_seed,
     read_table,
     response_name,
 )
@@ -204,7 +205,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--model", choices=list(MODELS), default=DEFAULT_MODEL, help="default: %(default)s")
     parser.add_argument("--samples", type=int, metavar="N", help="also rank N random settings, to see what fewer find")
     parser.add_argument("--draws", type=int, default=10, metavar="D", help="how often, with --samples (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--seed", type=read_seed, default=1, help="default: %(default)s")
     add_jobs_argument(parser)
     parser.set_defaults(run=_run)
 
@@ -254,7 +255,8 @@ def _describe(result: dict[str, Any], response: str) -> str:
     if failures := result["failures"]:
         first = ", ".join(knob["knob"] for knob in failures["knobs"][:TOP] if knob["above_noise"]) or "no knob"
         sure = "" if failures["trustworthy"] else f" (NOT trustworthy: {failures['reason']})"
-        lines.append(f"{failures['rows']} rows failed; knobs above noise for failing: {first}{sure}")
+        rows = "row" if failures["rows"] == 1 else "rows"
+        lines.append(f"{failures['rows']} {rows} failed; knobs above noise for failing: {first}{sure}")
     return "\n".join(lines)
 
 
@@ -263,7 +265,8 @@ def _conclude(result: dict[str, Any], response: str) -> str:
     if not result["trustworthy"] or not knobs:
         return f"Do not trust this ranking for {response}: {result['reason']}."
     above = sum(knob["above_noise"] for knob in knobs)
-    return f"{knobs[0]['knob']} matters most for {response}; {above} of {len(knobs)} knobs are above noise."
+    are = "knobs is" if above == 1 else "knobs are"
+    return f"{knobs[0]['knob']} matters most for {response}; {above} of {len(knobs)} {are} above noise."
 
 
 def _sentence(text: str) -> str:

@@ -14,7 +14,14 @@ import numpy as np
 from knobscope.commands.table.accuracy import measure_accuracy
 from knobscope.commands.table.documents import ReplayDocument
 from knobscope.commands.table.replay_page import render_page
-from knobscope.commands.table.table import Table, add_jobs_argument, add_table_parser, read_table, response_name
+from knobscope.commands.table.table import (
+    Table,
+    add_jobs_argument,
+    add_table_parser,
+    read_seed,
+    read_table,
+    response_name,
+)
 from knobscope.documents import write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
@@ -85,9 +92,10 @@ class Plan:
                 size += max(_LEAST_STEP, size // _TENTH)
         else:
             share = self.start or _SHARE
+            step = max(self.step or _SHARE, 1 / settings)  # of less than a setting there is nothing to take
             while (size := max(1, round(share * settings))) < settings:
                 yield size
-                share += self.step or _SHARE
+                share += step
         yield settings
 
 
@@ -260,7 +268,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="steps in which the conclusions have to be the same (%(default)s)",
     )
     parser.add_argument("--trials", type=int, default=20, help="repetitions with other samples (%(default)s)")
-    parser.add_argument("--seed", type=int, default=plan.seed, help="default: %(default)s")
+    parser.add_argument("--seed", type=read_seed, default=plan.seed, help="default: %(default)s")
     parser.add_argument(
         "--html",
         type=Path,

@@ -26,9 +26,13 @@ __all__ = [
     "Table",
     "add_jobs_argument",
     "add_table_parser",
+    "read_seed",
     "read_table",
     "response_name",
 ]
+
+
+_SEEDS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,13 @@ def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
     """Add `--jobs`."""
     cores = usable_cores()
     parser.add_argument("--jobs", type=int, default=cores, help="processes (default: as many as cores, %(default)s)")
+
+
+def read_seed(text: str) -> int:
+    """Return a seed that all libraries take, for `argparse`."""
+    if not text.isascii() or not text.isdigit() or int(text) >= _SEEDS:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 0 to {_SEEDS - 1}")
+    return int(text)
 
 
 def response_name(args: argparse.Namespace) -> str:

@@ -134,13 +134,14 @@ def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path, start: str
 
 def _find_problem(path: Path, start: str) -> tuple[int, str, bool]:
     """Return number and text of the first line that is neither event nor summary, and whether it is the last."""
-    aside, event, summary = re.compile(_ASIDE[start]), re.compile(_WHAT + r".*\]$"), re.compile(_SUMMARY)
+    # DuckDB's expressions know blanks and digits of ASCII alone.
+    aside, event, summary = (re.compile(text, re.ASCII) for text in (_ASIDE[start], _WHAT + r".*\]$", _SUMMARY))
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             content = line.rstrip("\r\n")
             if not (aside.match(content) or _is_event(event.match(content)) or summary.match(content)):
                 return number, content, next(text, None) is None
-    raise AssertionError(f"{path} changed while it was read")
+    raise UserError(f"{path}: found a line that cannot be read; {_EXPECTED}")
 
 
 def _choose_device(connection: "duckdb.DuckDBPyConnection", path: Path, device: str | None, *, is_last: bool) -> None:

@@ -57,7 +57,7 @@ def _read(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
     numbers = [name for name in names if name in _LARGEST]
     is_flush = "coalesce(flush, 0) <> 0" if "flush" in names else "false"
     letters = " ".join(f"WHEN '{letter}' THEN {index}" for index, letter in enumerate(_LETTERS))
-    op = f"CASE WHEN len_sectors = 0 AND {is_flush} THEN 3 ELSE CASE upper(left(op, 1)) {letters} END END"
+    op = f"CASE WHEN len_sectors = 0 AND {is_flush} THEN 3 ELSE CASE upper(left(trim(op), 1)) {letters} END END"
     selected = [_EXPRESSIONS[name] for name in names if name in _EXPRESSIONS]
     columns = ", ".join(f"{quote(name)}: 'VARCHAR'" for name in names)
     options = (
@@ -82,6 +82,8 @@ def _read(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts:
         counts.truncated_lines = 1
     if _count(connection, "raw WHERE op IS NULL OR is_doubtful"):
         _find_problem(path)
+    if _count(connection, "raw WHERE op IS NULL"):
+        raise UserError(f"{path}: column op: found an operation of another name; expected {', '.join(_LETTERS)}")
     none = "bytes = 0 AND op <> 3"
     counts.others = _count(connection, f"raw WHERE {none}")
     connection.execute(f"DELETE FROM raw WHERE {none}")  # noqa: S608

@@ -63,6 +63,8 @@ def read_recorded(connection: "duckdb.DuckDBPyConnection", path: Path) -> Counts
     lost = events.with_name("lost.parquet")
     if lost.exists():
         counts.duration_ns, counts.lost_events = connection.execute(
-            "SELECT max(ts_ns), coalesce(sum(lost), 0)::BIGINT FROM read_parquet(?)", [str(lost)]
+            "SELECT max(try_cast(ts_ns AS BIGINT)), coalesce(sum(try_cast(lost AS BIGINT)), 0)::BIGINT "
+            "FROM read_parquet(?)",
+            [str(lost)],
         ).fetchall()[0]
     return counts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from knobscope.commands.trace.columns import OPERATIONS, fetch_columns
+from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, quote
 from knobscope.commands.trace.reading import Trace
 from knobscope.durable_files import write_text
 
@@ -63,7 +63,7 @@ def _list_groups(connection: "duckdb.DuckDBPyConnection", colour: str) -> list[G
     if len(names) > len(_FILE_LOOKS):
         names = [*names[: len(_FILE_LOOKS) - 1], "others"]
     looks = [OP_LOOKS[name] for name in names] if colour == "op" else _FILE_LOOKS
-    listed = f"list_position({names!r}::VARCHAR[], {name})"
+    listed = f"list_position([{', '.join(map(quote, names))}]::VARCHAR[], {name})"
     groups, times, addresses = fetch_columns(
         connection,
         f"SELECT coalesce({listed}, {len(names)}) AS g, ts_ns, lba * 512 AS address FROM requests WHERE op <> 3",  # noqa: S608

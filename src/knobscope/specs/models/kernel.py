@@ -82,8 +82,8 @@ class MountFactors(_Settings):
     data: Annotated[list[Literal["ordered", "journal", "writeback"]], Field(min_length=2)] | None = Field(
         default=None,
         description="What ext4's journal does with data: it is written before its metadata is committed, goes through "
-        "the journal itself, or neither: files may then end with old content after a crash. The file system is mounted "
-        "anew for each run.",
+        "the journal itself, or neither: files may then end with old content after a crash. A run in which it differs "
+        "unmounts the file system and mounts it again.",
     )
     atime: Annotated[list[Literal["relatime", "noatime", "strictatime"]], Field(min_length=2)] | None = Field(
         default=None, description="When reading a file writes the time of it: now and then, never, always."

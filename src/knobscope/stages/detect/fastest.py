@@ -38,9 +38,10 @@ _MEASURED = f"""
     ), defaults AS (
         SELECT block_id, avg(response) AS default_response FROM usable WHERE is_sentinel GROUP BY block_id
     )
-    SELECT configuration, response - default_response
+    SELECT configuration, list(response - default_response)
     FROM usable JOIN defaults USING (block_id)
     JOIN (SELECT DISTINCT ON (block_id, config_id) * FROM plan) USING (block_id, config_id)
+    GROUP BY configuration
 """  # noqa: S608
 
 
@@ -83,11 +84,13 @@ def _list_changed(
         if knob in default and not knobs[knob].control
     ]
     ratios: dict[Changes, list[float]] = defaultdict(list)
-    for text, ratio in connection.execute(_MEASURED, names).fetchall():
+    factors = {name for name in default if is_factor(name)}
+    for text, measured in connection.execute(_MEASURED, names).fetchall():
         configuration: dict[str, Any] = json.loads(text)
-        changed = {name: value for name, value in configuration.items() if value != default.get(name)}
-        if not any(is_factor(name) for name in changed):
-            ratios[tuple((name, changed[name]) for name in sorted(standing_out) if name in changed)].append(ratio)
+        varied = factors.union(name for name in configuration.keys() - default.keys() if is_factor(name))
+        if all(configuration.get(name) == default.get(name) for name in varied):
+            changed = ((name, configuration[name]) for name in sorted(standing_out) if name in configuration)
+            ratios[tuple((name, value) for name, value in changed if value != default[name])] += measured
     return ratios
 
 

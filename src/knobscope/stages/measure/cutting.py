@@ -97,9 +97,14 @@ def cut_case(
         return {"uncut": reason}
     row: CutColumns = {"cuts": len(tried), "cuts_lost": count_losses(tried)}
     row["rows_lost"] = max((power_cut.lost or 0 for power_cut in tried), default=0)
+    if reason:
+        row["uncut"] = reason
     if row["cuts_lost"]:
-        of_default, _ = cut(default)
-        row |= {"default_cuts_lost": count_losses(of_default), "loses_more": loses_more(tried, of_default)}
+        of_default, reason = cut(default)
+        if reason:  # losses of fewer cuts, or of none, are no measure of others
+            row["uncut"] = f"the default configuration could not be cut as often: {reason}"
+        else:
+            row |= {"default_cuts_lost": count_losses(of_default), "loses_more": loses_more(tried, of_default)}
     return row
 
 

@@ -14,10 +14,22 @@ from knobscope.servers import Instance, MemoryLimit, Server, ServerFailedError
 from knobscope.stages.measure.complaints import read_logs, status_of
 from knobscope.stages.measure.validity import RunFailedError
 
-__all__ = ["notice_disturbance"]
+__all__ = ["notice_disturbance", "telling_of_limit"]
 
 #: A server that was killed is known to be gone a moment after its clients have lost it.
 _END_S = 0.5
+
+
+@contextmanager
+def telling_of_limit(limit: MemoryLimit) -> Iterator[None]:
+    """Say of a failure that it is the limit's doing, when a process was killed for memory meanwhile."""
+    try:
+        yield
+    except (ServerFailedError, GeneratorError) as error:
+        if limit.has_killed:
+            message = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
+            error.args = (message, *error.args[1:])
+        raise
 
 
 @contextmanager

@@ -77,6 +77,11 @@ def open_measurer(
             "statements" in specs.study.measure,
         )
         store = RunStore(store_directory)
+        if watch.reason is not None and store.was_watched_by_bpf:
+            raise UserError(
+                f"BPF watched earlier runs of this study, and is not available now ({watch.reason}); call again when "
+                f"it is, or remove {store_directory} to measure all runs without it"
+            )
         if watch.reason is not None and store.is_empty:
             print(watch.describe_fallback(), file=sys.stderr)  # once per study, not per block
         for probe, reason in watch.missing_probes.items():

@@ -10,6 +10,7 @@ from knobscope.processes import read_tail
 from knobscope.servers import Configuration, Instance, Server, ServerFailedError, limit_memory
 from knobscope.specs import Lifecycle, Workload
 from knobscope.stages.measure.complaints import find_complaint
+from knobscope.stages.measure.disturbance import notice_disturbance, telling_of_limit
 from knobscope.stages.measure.load import client_session
 from knobscope.stages.measure.validity import RunFailedError
 from knobscope.tables import RunRow
@@ -60,14 +61,18 @@ class Crash:
         log = self.instance.runtime / "recovery.log"
         with limit_memory(self.workload.memory_mib) as limit:
             began = time.monotonic()
-            with Server(self.instance, self.life, self.configuration, log) as server:
+            with (
+                Server(self.instance, self.life, self.configuration, log) as server,
+                notice_disturbance(self.instance, server, limit),
+            ):
                 limit.add(server.pid)
                 try:
-                    server.wait_ready()
-                    row: RunRow = {"recovery_s": time.monotonic() - began}
-                    if self.witness is not None:
-                        lost, seconds = self.witness.testify(self.killed_after, _READING_S)
-                        row |= {"lost_writes": lost, "lost_s": seconds}
+                    with telling_of_limit(limit):
+                        server.wait_ready()
+                        row: RunRow = {"recovery_s": time.monotonic() - began}
+                        if self.witness is not None:
+                            lost, seconds = self.witness.testify(self.killed_after, _READING_S)
+                            row |= {"lost_writes": lost, "lost_s": seconds}
                 except ServerFailedError as error:
                     complaint = find_complaint(read_tail(log))
                     message = f"{error}; {complaint}" if complaint else str(error)

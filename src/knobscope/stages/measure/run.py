@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -21,13 +22,11 @@ from knobscope.devices import (
     make_scattering_directory,
     read_filesystem,
 )
-from knobscope.generators import Connected, GeneratorError, LoadResult
+from knobscope.generators import Connected, LoadResult
 from knobscope.processes import find_service_user, make_shared_directory, read_tail
 from knobscope.servers import (
     Instance,
-    MemoryLimit,
     Server,
-    ServerFailedError,
     ask_instance,
     compare_effective,
     count_rows,
@@ -45,7 +44,7 @@ from knobscope.specs import (
     split_kernel,
 )
 from knobscope.stages.measure.complaints import tell_complaints
-from knobscope.stages.measure.disturbance import notice_disturbance
+from knobscope.stages.measure.disturbance import notice_disturbance, telling_of_limit
 from knobscope.stages.measure.elsewhere import reach_client_machine
 from knobscope.stages.measure.file_roles import list_files, name_rows, sum_waits_by_file
 from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
@@ -53,7 +52,7 @@ from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.phases import PhaseClock
 from knobscope.stages.measure.recovery import Crash, open_crash
 from knobscope.stages.measure.statements import list_statements
-from knobscope.stages.measure.validity import RunFailedError, check_data, check_result, check_window
+from knobscope.stages.measure.validity import RunFailedError, check_data, check_result, check_watched, check_window
 from knobscope.stages.measure.window import requested_window, share_of_window
 from knobscope.stages.prepare import DiskRoom, Snapshot, copy_snapshot
 from knobscope.statistics.steadiness import summarise_window
@@ -200,18 +199,6 @@ def copied_data(snapshot: Snapshot, directory: Path, *, cold: bool) -> Iterator[
         shutil.rmtree(directory)
 
 
-@contextlib.contextmanager
-def _telling_of_limit(limit: MemoryLimit) -> Iterator[None]:
-    """Say of a failure that it is the limit's doing, when a process was killed for memory meanwhile."""
-    try:
-        yield
-    except (ServerFailedError, GeneratorError) as error:
-        if limit.has_killed:
-            message = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
-            error.args = (message, *error.args[1:])
-        raise
-
-
 def _carry_out(
     bench: Bench,
     instance: Instance,
@@ -225,7 +212,8 @@ def _carry_out(
     dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
     with ExitStack() as stack:
         server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
-        stack.enter_context(_telling_of_limit(limit))
+        stack.callback(bench.watch.abandon)  # before the limit, whose group has to be empty
+        stack.enter_context(telling_of_limit(limit))
         if dbms.lifecycle is not None:
             counters = dbms.statements.start if bench.counts_statements and dbms.statements else []
             server = stack.enter_context(Server(instance, dbms.lifecycle, configuration, log, counters))
@@ -234,6 +222,7 @@ def _carry_out(
         if server is not None:
             server.wait_ready()
             clock.end("start")
+        trees = read_trees(instance)  # before there is a client: it costs the measured window nothing
         elsewhere = stack.enter_context(reach_client_machine(bench.client, instance, record["run"]))
         client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit, elsewhere)
         stack.enter_context(client)
@@ -241,9 +230,9 @@ def _carry_out(
         clock.end("connect")
         _check_knobs(bench, instance, configuration, connected, record)
         bench.watch.follow([server.pid if server else client.root_pid])
-        trees = read_trees(instance)  # during the warm-up: it costs the measured window nothing
-        client.wait_measuring(workload.warmup_s + _GRACE_S)
+        measuring_ns = client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
+        late_s = (time.time_ns() - measuring_ns) / 1e9
         before = count_rows(instance) if bench.counts_statements else Counter()
         client.wait_measured(workload.measure_s + _GRACE_S)
         clock.end("load")
@@ -260,6 +249,7 @@ def _carry_out(
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         result = client.result()
+        check_watched(late_s, result.window_s)
         record["statements"] = list_statements(result.statements, before, after, workload)
         _record_result(bench, result, profile, record)
         clock.end("collect")
@@ -307,7 +297,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
     }
-    record["run"] |= make_wait_columns(profile)
+    record["run"] |= {**make_wait_columns(profile), "lost_calls": _count_lost_calls(profile)}
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
@@ -340,6 +330,11 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     check_data(result.checks)
     limit, first_failure = bench.workload.max_failed_share, result.first_failure
     check_result(totals, record["intervals"], expected, bench.series, limit, first_failure)
+
+
+def _count_lost_calls(profile: Profile) -> int | None:
+    losses = [profile[name] for name in ("lost_syscalls", "lost_faults") if name in profile]
+    return sum(sum(lost.values()) for lost in losses) if losses else None
 
 
 def _operation_row(name: str, counted: Mapping[str, Any], window_s: float) -> OperationRow:

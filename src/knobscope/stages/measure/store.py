@@ -66,6 +66,12 @@ class RunStore:
         """Whether no run has been stored yet."""
         return next(self.directory.glob("*.json"), None) is None
 
+    @property
+    def was_watched_by_bpf(self) -> bool:
+        """Whether the requests of a stored run were counted in the kernel; all runs of a study are watched alike."""
+        record = next((self.load(path.stem) for path in self.directory.glob("*.json")), None)
+        return record is not None and record["run"].get("monitor") == "bpf"
+
     def save(self, run_id: str, record: RunRecord) -> None:
         """Store a finished run, whole or not at all."""
         write_sealed(self.directory / f"{run_id}.json", record)

@@ -5,11 +5,11 @@ from typing import Any
 
 from knobscope.tables import IntervalRow
 
-__all__ = ["RunFailedError", "check_data", "check_result", "check_window"]
+__all__ = ["RunFailedError", "check_data", "check_result", "check_watched", "check_window"]
 
 #: So many intervals too few or too many mean that one is missing or doubled; clocks are read with less error.
 _MISSING = 0.9
-#: A window ends this much later than requested on a busy machine.
+#: A window ends this much later than requested on a busy machine, and is watched from this much later on.
 _LATE_SHARE, _LATE_S = 0.1, 0.1
 #: One that is shorter than this share of what was requested has ended early.
 _SHORTEST_SHARE = 0.75
@@ -70,6 +70,13 @@ def check_window(window_s: float, requested_s: float, longest_s: float) -> None:
     if window_s < _SHORTEST_SHARE * requested_s:
         duration = f"the window lasted {window_s:.3g} s instead of {requested_s:.3g} s"
         raise RunFailedError("invalid", f"{duration}: the load generator ended early")
+
+
+def check_watched(late_s: float, window_s: float) -> None:
+    """Raise RunFailedError when the device was watched only from late in a window on: counts lack some."""
+    if late_s > window_s * _LATE_SHARE + _LATE_S:
+        duration = f"the device was watched from {late_s:.2g} s after the start of a window of {window_s:.3g} s on"
+        raise RunFailedError("invalid", f"{duration}: the machine is slow; a longer `warmup_s` leaves more time")
 
 
 def check_data(checks: Sequence[Mapping[str, Any]]) -> None:

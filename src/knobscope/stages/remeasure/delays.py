@@ -19,7 +19,7 @@ from knobscope.specs import RuleCause
 from knobscope.stages.remeasure.causes import Answer, share_words
 from knobscope.stages.remeasure.experiment import ITSELF, OPERATIONS
 from knobscope.stages.remeasure.pairs import list_usable, time_of
-from knobscope.stages.remeasure.shares import Share
+from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, add_variances
 from knobscope.tables import SensitivityRow, WhatIfRunRow
 from knobscope.text.formats import join_words
 
@@ -92,21 +92,22 @@ class DelayedAnswer(Answer):
     def _find_share(self, name: str) -> None:
         for delayed in DELAYED if name == NO_DELAY else (name,):
             if delayed in self.amounts and NO_DELAY in self.amounts:
-                self.shares[delayed] = self._waiting_share(delayed, self._sides, self.question.remainder.mean)
+                self.shares[delayed] = self._waiting_share(delayed, self._sides, self.question.remainder)
 
-    def _waiting_share(self, name: str, sides: Mapping[bool, int], remainder_us: float = 0.0) -> Share:
-        """Return which share of a time, or of a difference of times, is waiting; of what exceeds `remainder_us`."""
+    def _waiting_share(self, name: str, sides: Mapping[bool, int], remainder: Amount = NOTHING) -> Share:
+        """Return which share of a time, or of a difference of times, is waiting; of what exceeds `remainder`."""
         samples = [_pairs(self.runs[variant], DELAYED[name], sides) for variant in (ITSELF, NO_DELAY, name)]
-        least = _NEGLIGIBLE * abs(_whole(samples[0], sides) - remainder_us)
+        excess_us = _whole(samples[0], sides) - remainder.mean
+        least = _NEGLIGIBLE * abs(excess_us)
 
         def estimate(own: Sequence[_Pair], base: Sequence[_Pair], delayed: Sequence[_Pair]) -> float:
             waits = 0.0
             for side, sign in sides.items():
                 requests_us = _asked(own, side)
                 waits += sign * requests_us * _waited_share(base, delayed, side) if requests_us > least else 0.0
-            return waits / (_whole(own, sides) - remainder_us)
+            return waits / (_whole(own, sides) - remainder.mean)
 
-        return _jackknife(estimate, samples)
+        return _jackknife(estimate, samples, Amount(0.0, remainder.error / excess_us, remainder.degrees))
 
     @property
     def whole(self) -> Share | None:
@@ -217,8 +218,11 @@ def _waited_share(base: Sequence[_Pair], delayed: Sequence[_Pair], side: bool) -
     return (_whole(delayed, {side: 1}) - _whole(base, {side: 1})) / longer if longer > 0 else math.nan
 
 
-def _jackknife(estimate: Callable[..., float], samples: Sequence[Sequence[_Pair]]) -> Share:
-    """Return an estimate from some samples with a 95 % interval, from how it moves without each pair (Efron 1982)."""
+def _jackknife(estimate: Callable[..., float], samples: Sequence[Sequence[_Pair]], divisor: Amount) -> Share:
+    """Return an estimate from some samples with a 95 % interval, from how it moves without each pair (Efron 1982).
+
+    `divisor` is the relative error of what it is divided by that is not in the samples.
+    """
     from scipy.special import stdtrit
 
     variance = 0.0
@@ -231,7 +235,9 @@ def _jackknife(estimate: Callable[..., float], samples: Sequence[Sequence[_Pair]
     share = estimate(*samples)
     if not math.isfinite(share) or not math.isfinite(variance):
         return Share(share, -math.inf, math.inf)
-    margin = float(stdtrit(min(map(len, samples)) - 1, 0.975)) * math.sqrt(variance)
+    sampled = Amount(share, math.sqrt(variance), min(map(len, samples)) - 1)
+    error, degrees = add_variances((sampled, Amount(0.0, share * divisor.error, divisor.degrees)))
+    margin = float(stdtrit(degrees, 0.975)) * error
     return Share(share, share - margin, share + margin)
 
 

@@ -74,9 +74,13 @@ _DEFAULT = """
         AND r.knob IS NOT DISTINCT FROM $knob AND r.value IS NOT DISTINCT FROM $value
 """
 _TIMES = """
-    SELECT 1e6 / throughput_ops FROM sweep_runs
+    SELECT avg(1e6 / throughput_ops) FROM sweep_runs r
     WHERE status = 'ok' AND throughput_ops > 0 AND (dbms, device, workload) = ($dbms, $device, $workload)
         AND CASE WHEN $knob IS NULL THEN is_sentinel ELSE (knob, value) = ($knob, $value) END
+        AND NOT EXISTS (
+            FROM unusual_groups u WHERE u.block_id = r.block_id AND u.session IS NOT DISTINCT FROM r.session
+        )
+    GROUP BY block_id, session
 """
 
 
@@ -88,9 +92,10 @@ class Question:
     (natural-log ratio of throughput). Of a level, it is the configuration itself that is asked about: what of the
     device makes up the time that it takes (or what it takes more than on `other_device`, `remainder` microseconds per
     operation). The default configuration has no knob. `findings` are positions in the table of findings.
-    `swept_effect` is the effect (or gap) in the sweep, a natural-log ratio of throughput; None where it was not clear
-    there, and of a level; less than `least` does not matter. One that is `followed` goes on to what-if devices once it
-    shows again on its own device: to those without a property that is `blamed`, or to all where a study asks for them.
+    `swept` is the effect on this device in the sweep, a natural-log ratio of throughput; None where the effect (or gap)
+    was not clear there, and of a level; less than `least` does not matter. One that is `followed` goes on to what-if
+    devices once it shows again on its own device: to those without a property that is `blamed`, or to all where a study
+    asks for them.
     A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
     """
 
@@ -103,7 +108,7 @@ class Question:
     other_device: str | None = None
     remainder: Amount = NOTHING
     is_level: bool = False
-    swept_effect: Amount | None = None
+    swept: Amount | None = None
     least: float = 0.0
     followed: bool = True
     blamed: frozenset[str] = frozenset()
@@ -112,6 +117,15 @@ class Question:
     def asks(self, name: str) -> bool:
         """Whether it goes on to the what-if device of a property."""
         return not self.blamed or name in self.blamed or (name == MERGED and bool(self.blamed & _OF_FLUSHES))
+
+    @property
+    def swept_effect(self) -> Amount | None:
+        """The effect (or gap) in the sweep; None where it was not clear."""
+        return None if self.swept is None else self.swept.minus(self.remainder)
+
+    def with_sweep(self, own: Amount) -> Amount:
+        """Return the effect (or gap) by an effect that was measured anew on this device, and by the sweep."""
+        return (own if self.swept is None else own.together_with(self.swept)).minus(self.remainder)
 
     @property
     def is_default(self) -> bool:
@@ -269,7 +283,7 @@ def _read_effect(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConne
 
 
 def _read_time(row: FindingRow, device: str, connection: "duckdb.DuckDBPyConnection") -> Amount | None:
-    """Return the time per operation of a finding's configuration, microseconds; None with fewer than two runs."""
+    """Return the time per operation of a finding's configuration, microseconds; None with fewer than two blocks."""
     times = [time for (time,) in connection.execute(_TIMES, _asked(row, device)).fetchall()]
     return amount_of(times) if len(times) > 1 else None
 
@@ -305,7 +319,7 @@ def _pose(
         other_device=other_device,
         remainder=remainder,
         is_level=is_level,
-        swept_effect=swept.minus(remainder) if swept is not None and swept.is_clear() else None,
+        swept=swept if swept is not None and swept.minus(remainder).is_clear() else None,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats
 from knobscope.statistics.independent import join_errors
 
-__all__ = ["NOTHING", "Amount", "Share", "amount_of", "remaining_share"]
+__all__ = ["NOTHING", "Amount", "Share", "add_variances", "amount_of", "remaining_share"]
 
 #: The ends of an interval are looked for among so many angles, three times, each between the two around the last.
 _ANGLES, _REFINEMENTS = 200, 3
@@ -40,8 +40,8 @@ class Amount:
         return self.mean - margin, self.mean + margin
 
     def minus(self, other: "Amount") -> "Amount":
-        """Return the difference from an amount that was measured apart, with the degrees of freedom of this one."""
-        return Amount(self.mean - other.mean, math.hypot(self.error, other.error), self.degrees)
+        """Return the difference from an amount that was measured apart (degrees of freedom: Welch, Satterthwaite)."""
+        return Amount(self.mean - other.mean, *add_variances((self, other)))
 
     def together_with(self, other: "Amount") -> "Amount":
         """Return the mean of two measurements of the same, each weighted by its precision (Welch, Satterthwaite)."""
@@ -55,6 +55,14 @@ class Amount:
         """Whether its interval leaves out zero."""
         low, high = self.interval(significance)
         return low > 0 or high < 0
+
+
+def add_variances(parts: Sequence[Amount]) -> tuple[float, float]:
+    """Return standard error and degrees of freedom of a sum of amounts that were measured apart."""
+    variances = [part.error**2 for part in parts]
+    spread = math.fsum(variance**2 / part.degrees for variance, part in zip(variances, parts, strict=True))
+    total = math.fsum(variances)
+    return math.sqrt(total), total**2 / spread if spread > 0 else parts[0].degrees
 
 
 #: What is left of an effect that is explained whole.

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -65,7 +66,11 @@ def _nearest(value: Any, levels: Sequence[Any]) -> Any:
     if value in levels or isinstance(value, str | bool):
         return value
     numbers = [level for level in levels if not isinstance(level, str | bool)]
-    return min(numbers, key=lambda level: abs(level - value)) if numbers else value
+    if not numbers:
+        return value
+    # What spans orders of magnitude is near by its ratio.
+    is_wide = min(*numbers, value) > 0 and max(numbers) >= 10 * min(numbers)
+    return min(numbers, key=lambda level: abs(math.log(level / value)) if is_wide else abs(level - value))
 
 
 def _run(args: argparse.Namespace) -> int:

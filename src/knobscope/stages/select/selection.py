@@ -88,10 +88,11 @@ class _Fitter:
         """Decide about these runs as if they were all there are; `only_deciding` as in `decide_stop`."""
         settings, possible = _encode(runs, self.factors, self.levels, self.candidates)
         values = read_response(runs, self.response, self.log_response)
+        offsets = 0
         if "block" in runs.columns:
-            values = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
+            values, offsets = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
-        averaged = Runs.of(settings, values, is_random)
+        averaged = Runs.of(settings, values, is_random, offsets)
         looks = count_looks(settings, is_random, runs["round"].to_numpy()) if "round" in runs.columns else ()
         stop = decide_stop(
             *(averaged, self.model, possible, self.threshold, self.splits, self.seed, looks, self.expected),

@@ -4,12 +4,12 @@ Jinja's sandbox keeps a template from files and from Python's own objects, not f
 gigabytes.
 """
 
+import os
 import resource
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 __all__ = ["BYTES", "CHARACTERS", "SECONDS", "TooExpensiveError", "limited"]
@@ -38,8 +38,7 @@ def limited(seconds: float) -> Iterator[None]:
         raise TooExpensiveError(f"more than {SECONDS:g} s of processor time for the sentences of this rule")
 
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    wanted = pages * resource.getpagesize() + BYTES
+    wanted = _address_space() + BYTES
     least = min(limit for limit in (wanted, soft, hard) if limit != resource.RLIM_INFINITY)
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGPROF, stop) if is_main else None
@@ -55,3 +54,12 @@ def limited(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _address_space() -> int:
+    """Return the bytes that this process has mapped; it is asked for with every sentence, and no `Path` is as fast."""
+    file = os.open("/proc/self/statm", os.O_RDONLY)
+    try:
+        return int(os.read(file, 64).split()[0]) * resource.getpagesize()
+    finally:
+        os.close(file)

@@ -17,6 +17,7 @@ from knobscope.errors import UserError
 from knobscope.specs import Dbms, Rule
 from knobscope.specs.reading.source import read_text, show_path
 from knobscope.text.formats import (
+    NO_CLEAR_EFFECT,
     describe_beside,
     describe_effect,
     describe_move,
@@ -164,7 +165,7 @@ def _compile(template: str) -> "jinja2.Template":
 
 def _outcome(effect: str, case: str) -> str:
     """Return what a change does to a case, as the rest of a sentence: makes ycsb-a on nvme 18 % slower."""
-    if effect.startswith("no clear effect"):
+    if effect.startswith(NO_CLEAR_EFFECT):
         return f"has {effect} on {case}"
     return f"leaves {case} {effect}" if effect.startswith("unchanged") else f"makes {case} {effect}"
 

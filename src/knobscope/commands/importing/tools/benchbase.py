@@ -6,7 +6,6 @@ Formats: `ResultWriter.java` and `DBCollector.java` of cmu-db/benchbase. A run t
 
 import csv
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -21,6 +20,8 @@ __all__ = ["read_benchbase"]
 _MOST_BYTES = 64 << 20
 _SUMMARY, _PARAMETERS, _RESULTS = ".summary.json", ".params.json", ".results.csv"
 _RESPONSE, _THROUGHPUT = "throughput", "Throughput (requests/second)"
+#: No rate, latency or size of a benchmark is as large.
+_MOST = 1e300
 _EXPECTED = f"a file NAME{_SUMMARY} or NAME{_RESULTS} that BenchBase wrote, or a folder of such files"
 #: Key of a summary -> setting.
 _SETTINGS = {
@@ -74,7 +75,7 @@ def _read_run(file: Path) -> ToolRun:
     if _THROUGHPUT not in summary:
         raise UserError(f"{file}: found no {_THROUGHPUT!r}; expected a summary that BenchBase wrote")
     parameters = file.with_name(file.name.removesuffix(_SUMMARY) + _PARAMETERS)
-    own = {name: summary[key] for key, name in _SETTINGS.items() if summary.get(key) is not None}
+    own = {name: summary[key] for key, name in _SETTINGS.items() if isinstance(summary.get(key), (str, int, float))}
     of_dbms = _read_object(parameters) if parameters.is_file() else {}
     known = {name: value for name, value in of_dbms.items() if isinstance(value, (str, int, float))}
     has_failed = summary.get("Final State", "EXIT") == "ERROR" or summary.get("Measured Requests") == 0
@@ -89,7 +90,7 @@ def _read_run(file: Path) -> ToolRun:
 
 
 def _number(value: Any) -> float | str:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else FAILED
+    return float(value) if isinstance(value, (int, float)) and abs(value) < _MOST else FAILED
 
 
 def _read_object(file: Path) -> Mapping[str, Any]:
@@ -113,6 +114,6 @@ def _mean_throughput(file: Path) -> float | str:
             raise UserError(f"{file}: found no column {_THROUGHPUT!r}; expected results that BenchBase wrote")
         try:
             rates = [float(row[_THROUGHPUT]) for row in rows]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, csv.Error) as error:
             raise UserError(f"{file}:{rows.line_num}: {error}; expected a number of requests per second") from error
     return fmean(rates) if rates else FAILED

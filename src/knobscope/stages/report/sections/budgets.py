@@ -10,13 +10,20 @@ from knobscope.stages.report.sections.evidence import Comparison
 from knobscope.study_data.budgets import read_budget
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.budgets import REASONS, WAIT_METRICS, Part, describe_budget, describe_budget_change, in_server
-from knobscope.text.formats import UNKNOWN, describe_change, format_count, format_micros, keep_units, plural
+from knobscope.text.formats import (
+    NO_CLEAR_EFFECT,
+    UNKNOWN,
+    describe_change,
+    format_count,
+    format_micros,
+    keep_units,
+    plural,
+)
 
 __all__ = ["BudgetLine", "CaseBudget", "build_budgets", "picture_budget", "tell_change"]
 
 _MOST_BARS, _MOST_TOLD = 12, 4
 _LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
-_UNCLEAR = "no clear effect"
 _WHAT = "Time of client-serving threads per operation, without waiting for the client."
 _KEY = "paler: through another thread, which did this meanwhile"
 
@@ -140,7 +147,7 @@ def _read_setting(data: StudyData, row: Row, changes: Mapping[tuple[str | None, 
 def _tell_effect(data: StudyData, row: Row | None) -> str:
     if row is None or row["estimate"] is None:
         return ""
-    return describe_change(row["estimate"]) if read_effect(data, row).clear else _UNCLEAR
+    return describe_change(row["estimate"]) if read_effect(data, row).clear else NO_CLEAR_EFFECT
 
 
 def _find_reasons(settings: Sequence[_Setting]) -> list[str]:
@@ -159,7 +166,7 @@ def _tell(settings: Sequence[_Setting]) -> list[str]:
     first, *alternatives = settings
     sentences = [f"{first.name.capitalize()}, {describe_budget(first.parts)}."]
     compared = [
-        setting for setting in alternatives if setting.is_against_first and setting.effect not in ("", _UNCLEAR)
+        setting for setting in alternatives if setting.is_against_first and setting.effect not in ("", NO_CLEAR_EFFECT)
     ]
     return sentences + [
         f"With {setting.name} an operation {describe_budget_change(first.parts, setting.parts)} "

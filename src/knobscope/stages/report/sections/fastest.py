@@ -73,10 +73,14 @@ def tell_cuts(row: CutColumns) -> str:
         reason = f": {row.get('uncut')}" if row.get("uncut") else ""
         return f"Safe by its spec; no power was cut to see{reason}"
     number = plural(cuts, "power cut")
+    if row.get("uncut"):
+        number = f"{number} ({row['uncut']})"
     if not lost:
         return f"Kept all acknowledged rows in {number}"
-    text = f"Lost acknowledged rows in {lost} of {number}, {row['rows_lost']} at most; the default configuration in "
-    text += f"{row['default_cuts_lost']} of {cuts}"
+    text = f"Lost acknowledged rows in {lost} of {number}, {row['rows_lost']} at most"
+    if row.get("default_cuts_lost") is None:
+        return text
+    text += f"; the default configuration in {row['default_cuts_lost']} of {cuts}"
     return f"⚠ {text}: its spec is wrong to call it safe" if row["loses_more"] else text
 
 

@@ -29,6 +29,7 @@ from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables.detection import FindingRow
 from knobscope.text.answers import describe_answer, names_cause
 from knobscope.text.formats import (
+    NO_CLEAR_EFFECT,
     UNKNOWN,
     describe_change,
     describe_interval,
@@ -256,7 +257,7 @@ class _Effect:
         if low is None or high is None:
             return cls(describe_change(ratio, about.more, about.less), "", f"{ratio:.6g}")
         unclear = low <= 0 <= high
-        change = "no clear effect" if unclear else describe_change(ratio, about.more, about.less)
+        change = NO_CLEAR_EFFECT if unclear else describe_change(ratio, about.more, about.less)
         return cls(
             change, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}"
         )
