@@ -223,7 +223,7 @@ class Monitor:
             self._send(*self._trace.take_rest(), reading.end_ns)
         if isinstance(self._cgroup, HeldCgroup):
             self._cgroup.check_owners()
-        cpu_s = (self._cgroup.read_cpu_us() - self._cpu_before_us) / 1e6 if self._cgroup else None
+        cpu_s = self._measure_cpu_s()
         if isinstance(reading, LightReading):
             profile = summarise_light(reading, self._snapshots)
         else:
@@ -235,6 +235,16 @@ class Monitor:
         with contextlib.suppress(OSError):  # processes that fork faster than they can be moved: tried again later
             self._release()
         _emit("profile", **profile, cpu_s=cpu_s)
+
+    def _measure_cpu_s(self) -> float | None:
+        """Return the CPU time since the run began; None without processes, or if these have left no account."""
+        if self._cgroup is None:
+            return None
+        try:
+            cpu_us = self._cgroup.read_cpu_us() - self._cpu_before_us
+        except FileNotFoundError:  # the cgroup went with them
+            return None
+        return cpu_us / 1e6 if cpu_us >= 0 else None
 
     def _send(self, records: bytes, lost: int, now_ns: int) -> None:
         """Hand records of single requests to the caller, as they are, after the line that announces them."""

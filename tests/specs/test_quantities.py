@@ -67,3 +67,9 @@ def test_a_model_stores_the_text_that_it_was_given() -> None:
     assert kept.model_dump(mode="json") == kept.model_dump() == {"delay": "1.50ms", "size": "4KiB"}
     assert Kept.model_validate_json(kept.model_dump_json()) == kept
     assert Kept.model_json_schema()["properties"]["delay"]["default"] == "0us"
+
+
+@pytest.mark.parametrize(("kind", "unit"), [(Size, "B"), (Duration, "ms"), (Rate, "MB/s")])
+def test_an_amount_has_an_end(kind: type[Quantity], unit: str) -> None:
+    with pytest.raises(ValueError, match=r"e\.g\."):
+        kind(f"{10**310}{unit}")

@@ -16,3 +16,14 @@ def test_failed_runs_and_their_blocks_are_set_aside(tmp_path: Path) -> None:
     assert read_sealed(tmp_path / "store/1.json.retried")["run"]["status"] == "failed_start"
     assert [path.name for path in (tmp_path / "a/b/c/runs").glob("screen*")] == ["screen-0-0"]
     assert forget_failed_runs(tmp_path) == 0
+
+
+def test_failed_trials_and_runs_of_experiments_come_with_what_was_made_of_them(tmp_path: Path) -> None:
+    for number, block in enumerate(["tune-0-1", "explain-1-ab12"]):
+        run = {"run_id": str(number), "status": "failed_run", "block_id": f"a/b/c/{block}"}
+        write_sealed(tmp_path / "store" / f"{number}.json", {"run": run})
+    (tmp_path / "a/b/c/runs/tune").mkdir(parents=True)
+    (tmp_path / "study.duckdb").touch()
+    assert forget_failed_runs(tmp_path) == 2
+    assert list((tmp_path / "a/b/c/runs").glob("t*")) == []
+    assert not (tmp_path / "study.duckdb").exists()

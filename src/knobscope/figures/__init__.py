@@ -14,7 +14,7 @@ from knobscope.figures.rates import RateCurve, draw_rates
 from knobscope.figures.sequentiality import OrderPoint, draw_order
 from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
-from knobscope.figures.timeline import TimelineBlock, TimelineRun, draw_timeline
+from knobscope.figures.timeline import TimelineBlock, TimelineRun, choose_blocks, draw_timeline
 from knobscope.figures.times import TimeBar, TimePart, draw_times
 from knobscope.figures.traffic import OP_LOOKS, FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
 from knobscope.figures.tuning import TuningCurve, draw_tuning
@@ -49,6 +49,7 @@ __all__ = [
     "TimelineBlock",
     "TimelineRun",
     "TuningCurve",
+    "choose_blocks",
     "depth_bins",
     "draw_bend",
     "draw_depths",

@@ -38,12 +38,19 @@ class TimelineBlock:
     note: str
 
 
+def choose_blocks(blocks: Sequence[TimelineBlock]) -> list[TimelineBlock]:
+    """Return the blocks that a picture has room for: those that drifted, if there is room, and evenly some others."""
+    drifting = sum(block.treatment != "none" for block in blocks)
+    keeps = drifting < _MOST_BLOCKS // 2
+    step = max(1, math.ceil(len(blocks) / (_MOST_BLOCKS - drifting if keeps else _MOST_BLOCKS)))
+    return [block for index, block in enumerate(blocks) if index % step == 0 or (keeps and block.treatment != "none")]
+
+
 def draw_timeline(width: float, blocks: Sequence[TimelineBlock], noise: float | None) -> Canvas:
     """Draw the sentinels' throughput block by block, with a band of two standard deviations (`noise`, log ratio).
 
     Blocks stand side by side however long the pause between them was; the strip below has a tick for every run.
     """
-    blocks = blocks[:: max(1, math.ceil(len(blocks) / _MOST_BLOCKS))]
     canvas = Canvas(width, 268)
     frame = Frame(52, 40, width - 8, 200)
     scale = _sentinel_scale(frame, blocks, noise)

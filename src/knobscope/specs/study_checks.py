@@ -2,6 +2,7 @@
 
 from knobscope.specs.checks.check import (
     check_baseline,
+    check_changes,
     check_memory,
     check_study_knobs,
     check_study_names,
@@ -36,6 +37,7 @@ def check_study(shelf: Shelf, *, ask_versions: bool = False) -> list[SpecProblem
         *check_layout_devices(document, study, shelf.devices),
         *study.factors.check_kernel(document, shelf.devices),
         *of_files["workloads"],
+        *check_changes(document, study, shelf.workloads.values()),
         *of_factors,
     ]
     completed: dict[str, tuple[Study, Dbms]] = {}

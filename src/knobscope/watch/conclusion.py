@@ -22,13 +22,16 @@ _MOSTLY = 0.5
 def conclude(profile: Profile) -> str:
     """Return the most important facts of a profile in one sentence."""
     rows: list[Mapping[str, Any]] = [row for row in profile["io_profile"] if row["requests"]]
-    total = sum(row["requests"] for row in rows)
-    whose = " of the command" if profile["scope"] == "process" else ""
+    # Without BPF requests are those of the whole device, and nobody knows whose flush a flush is.
+    is_own = profile["scope"] == "process" and profile["monitor"] == "bpf"
+    shared = [row for row in rows if not (is_own and row["op"] == "flush")]
+    total = sum(row["requests"] for row in shared)
+    whose = " of the command" if is_own else ""
     if not total:
         return f"No request{whose} reached the device."
     if total < LEAST_REQUESTS:
         return loosen_units(f"Only {plural(total, 'request')}{whose}: too few for shares and rates.")
-    main = max(rows, key=lambda row: int(row["requests"]))
+    main = max(shared, key=lambda row: int(row["requests"]))
     facts = [
         f"{_describe_share(main['requests'], total)} {plural(total, 'request')}{whose} are "
         f"{_name(main['op'])}{_describe_size(profile, main)}{_describe_order(main)}",

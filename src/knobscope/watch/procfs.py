@@ -132,9 +132,11 @@ def _read_cpu_s(roots: Sequence[int]) -> float:
                 continue  # ended while we looked
             children.setdefault(int(fields[1]), []).append(int(entry.name))
             ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
-    total, queue = 0, list(roots)
+    seen: set[int] = set()  # a root may be a child of another one
+    queue = list(roots)
     while queue:
         pid = queue.pop()
-        total += ticks.get(pid, 0)
-        queue += children.get(pid, [])
-    return total / _TICKS_PER_S
+        if pid not in seen:
+            seen.add(pid)
+            queue += children.get(pid, [])
+    return sum(ticks.get(pid, 0) for pid in seen) / _TICKS_PER_S

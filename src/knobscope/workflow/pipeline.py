@@ -60,6 +60,7 @@ class Pipeline:
                 pipeline.require_installed()
             if runs:
                 recovery.require_writable(Path(pipeline.results))
+            description = "" if workflow.remote_exec else pipeline.describe()  # finds what cannot be planned
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
             sys.exit(2)
@@ -80,9 +81,9 @@ class Pipeline:
                 count = forget_failed_runs(Path(pipeline.results))
                 print(f"knobscope: {count} runs that failed are measured again", file=sys.stderr)
         limits = [text for device in pipeline.specs.devices.values() for text in describe_limits(device)]
-        print("\n".join([pipeline.describe(), *limits]), file=sys.stderr)
+        print("\n".join([description, *limits]), file=sys.stderr)
         if not runs:  # hundreds of lines about jobs follow, whatever --quiet says
-            atexit.register(print, pipeline.describe(), file=sys.stderr)
+            atexit.register(print, description, file=sys.stderr)
         return pipeline
 
     def require_installed(self) -> None:

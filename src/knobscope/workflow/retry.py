@@ -17,10 +17,13 @@ def forget_failed_runs(results: Path) -> int:
     failed = [path for path in sorted((results / "store").glob("*.json")) if _has_failed(path)]
     for path in failed:
         block = Path(read_document(path, RunRecord)["run"]["block_id"])
+        phase = block.name.partition("-")[0]
+        directory = results / block.parent / "runs" / ("tune" if phase == "tune" else block.name)
+        # The run last: what was killed in between is found again.
+        for outcome in [results / "study.duckdb"] if phase == "explain" else [directory]:
+            if outcome.exists():
+                outcome.rename(_free_name(outcome))
         path.rename(path.with_suffix(".json.retried"))
-        directory = results / block.parent / "runs" / block.name
-        if directory.is_dir():
-            directory.rename(_free_name(directory))
     return len(failed)
 
 

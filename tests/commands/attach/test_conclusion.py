@@ -128,6 +128,16 @@ def test_sessions_that_wait_for_something_else_do_not_blame_the_device(reason: s
     assert found.headline.startswith("Not the device: 90")
 
 
+def test_one_session_that_waits_is_something_however_many_are_idle() -> None:
+    threads, idle = [thread(tid, 1000, 5) for tid in range(100)], [wait(tid, "network", 1000) for tid in range(1, 100)]
+    budget = read_budget({"wait_threads": threads, "waits": [wait(0, "flush", 1000), *idle]}, 1.0)
+    assert budget is not None
+    assert conclude(facts(flushes=900, busy_share=0.9), budget).at_fault == "flush"
+    few = read_budget({"wait_threads": threads, "waits": [wait(0, "flush", 10), *idle]}, 1.0)
+    assert few is not None
+    assert conclude(facts(flushes=900, busy_share=0.9), few).at_fault == "idle"
+
+
 def test_the_spec_says_which_threads_are_sessions(postgresql: Dbms) -> None:
     threads = [
         {**thread(1, 1000, 900), "title": "postgres: walwriter "},

@@ -24,6 +24,7 @@ LIMIT = Limit(Path("/sys/fs/cgroup/db/io.max"), "read", is_bytes=False, per_s=30
 def judge(window: Facts, reason: str, profile: dict[str, Any] | None = None, **more: Any) -> Conclusion:
     """The conclusion about a server whose only session waits for one thing."""
     watched = {
+        "monitor": "bpf",
         "wait_threads": [thread(1, 1000, 5)],
         "waits": [wait(1, reason, 900)],
         "submitters": [],
@@ -66,6 +67,22 @@ def test_swap_is_blamed_for_faults_that_read_from_it(in_swap: int, pages: int, a
     said = judge(facts(reads=90, one_share=0.0), "fault", surroundings=(QUIET, after))
     assert said.at_fault == at_fault
     assert said.headline.startswith("Not the device: memory is short") == (at_fault == "swap")
+
+
+def test_what_nobody_waits_for_is_no_cause() -> None:
+    """Sessions wait for flushes while pages are swapped in, for reads while writes reach a limit."""
+    swapping, window = (
+        Surroundings((), 900, 1000, 1 << 20),
+        facts(flushes=500, reads=500, writes=500, us={"write": 9000.0}),
+    )
+    assert judge(window, "flush", surroundings=(QUIET, swapping)).at_fault == "flush"
+    limit = Limit(Path("/sys/fs/cgroup/db/io.max"), "write", is_bytes=False, per_s=500.0)
+    limited = (QUIET, Surroundings((limit,), 0, 0, 0))
+    assert judge(window, "read", surroundings=limited).at_fault != "cap"
+    assert judge(window, "flush", surroundings=limited).at_fault == "cap"
+    files = [BusyFile("pg_wal/1", "log", "write", 100, 900_000), BusyFile("base/1", "data", "write", 900, 8192 * 900)]
+    assert judge(window, "read", files=files).at_fault != "checkpoint"
+    assert judge(window, "flush", files=files).at_fault == "checkpoint"
 
 
 def test_neighbours_are_blamed_by_what_they_keep_in_flight_and_by_name() -> None:

@@ -1,6 +1,7 @@
 import csv
 import math
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from knobscope.figures import (
     Span,
     TimelineBlock,
     TimelineRun,
+    choose_blocks,
     depth_bins,
     draw_forest,
     draw_sizes,
@@ -150,8 +152,12 @@ def test_timeline_shows_every_run_and_where_it_drifted() -> None:
 
 def test_timeline_of_many_blocks_stays_small() -> None:
     runs = [TimelineRun(1000.0, True, "ok", "12:00")] * 3
-    canvas = draw_timeline(960, [TimelineBlock(str(position), "", runs, "none", "") for position in range(5000)], 0.02)
-    assert len(canvas.svg("many")) < 300_000
+    blocks = [TimelineBlock(str(n), "", runs, "dropped" if n in (7, 4001) else "none", "") for n in range(5000)]
+    drawn = choose_blocks(blocks)
+    assert {"7", "4001"} <= {block.name for block in drawn}
+    assert len(draw_timeline(960, drawn, 0.02).svg("many")) < 300_000
+    assert len(choose_blocks([replace(block, treatment="dropped") for block in blocks])) <= 150
+    assert choose_blocks(blocks[:100]) == blocks[:100]
 
 
 @pytest.mark.parametrize(

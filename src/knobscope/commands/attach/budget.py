@@ -61,6 +61,7 @@ class Budget:
 
     sessions: int  # none: nobody from outside woke a thread
     wall_us: float
+    window_us: float  # of the thread that was there longest
     idle_us: float
     by_reason: Mapping[str, float]
     through: Mapping[str, float]  # of `by_reason`, what was waited for another thread that waited for it
@@ -82,8 +83,11 @@ class Budget:
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
     def is_idle(self, facts: Facts) -> bool:
-        """Whether clients waited for next to nothing; on a busy machine, waking up by a timer takes time as well."""
-        return self.active_us < (_IDLE_TIMER if facts.is_idle else _IDLE) * self.wall_us
+        """Whether clients waited for next to nothing: a session that waits all the time is something, of however many.
+
+        On a busy machine, waking up by a timer takes time as well, in each session.
+        """
+        return self.active_us < (_IDLE_TIMER * self.wall_us if facts.is_idle else _IDLE * self.window_us)
 
     @property
     def device_share(self) -> float:
@@ -176,7 +180,15 @@ def read_budget(
     if not wall_us:
         return None
     return Budget(
-        len(sessions), wall_us, idle_us, by_reason, through, _average_waits(profile), one_share, idle_holders_us
+        len(sessions),
+        wall_us,
+        max(row["wall_us"] for row in threads.values()),
+        idle_us,
+        by_reason,
+        through,
+        _average_waits(profile),
+        one_share,
+        idle_holders_us,
     )
 
 

@@ -26,7 +26,8 @@ _LARGE = 0.5  # the larger part
 _FEW_FAULTS = 1  # major faults per second, from which swap is looked at
 _NEIGHBOURS_IN_FLIGHT = 0.5  # mean number, from which others are in the way
 _BACKLOG = 0.5  # mean number of writes in flight, from which they are in the way
-_WRITING = ("flush", "journal", "write", "read", "one_read")
+#: What clients wait for, by the requests that it takes.
+_READS, _WRITES = ("read", "one_read"), ("flush", "journal", "write")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ class Evidence:
     findings: Sequence[FindingRow] = ()
     surroundings: tuple[Surroundings, Surroundings] | None = None
 
+    def may_be(self, fault: str, faults: Sequence[str]) -> bool:
+        """Whether clients wait for one of these; anything may be where nobody watched what they wait for."""
+        return fault in faults or not self.profile.get("wait_threads")
+
 
 def find_cause(fault: str, evidence: Evidence) -> Cause | None:
     """Return the first cause that explains why clients wait for `fault`; None: nothing but the device itself."""
@@ -58,9 +63,9 @@ def find_cause(fault: str, evidence: Evidence) -> Cause | None:
     return None
 
 
-def _find_swap(_: str, evidence: Evidence) -> Cause | None:
+def _find_swap(fault: str, evidence: Evidence) -> Cause | None:
     """Name swap where most major faults of the server may have been for swapped pages."""
-    if evidence.surroundings is None:
+    if evidence.surroundings is None or not evidence.may_be(fault, _READS):
         return None
     before, after = evidence.surroundings
     faults, pages = after.major_faults - before.major_faults, after.pages_swapped_in - before.pages_swapped_in
@@ -78,22 +83,27 @@ def _find_cap(fault: str, evidence: Evidence) -> Cause | None:
     if evidence.surroundings is None:
         return None
     limits = [
-        limit for limit in evidence.surroundings[1].limits if _rate_of(limit, evidence.facts) >= _REACHED * limit.per_s
+        limit
+        for limit in evidence.surroundings[1].limits
+        if evidence.may_be(fault, _READS if limit.op == "read" else _WRITES)
+        and _rate_of(limit, evidence) >= _REACHED * limit.per_s
     ]
     if not limits:
         return None
-    limit = max(limits, key=lambda limit: _rate_of(limit, evidence.facts) / limit.per_s)
+    limit = max(limits, key=lambda limit: _rate_of(limit, evidence) / limit.per_s)
     return Cause(
         "cap",
         f"a limit holds the server back: {limit.file} permits {_format_limit(limit, limit.per_s)}, and the server does "
-        f"{_format_limit(limit, _rate_of(limit, evidence.facts))}",
+        f"{_format_limit(limit, _rate_of(limit, evidence))}",
         (f"a higher limit in {limit.file}",),
     )
 
 
-def _rate_of(limit: Limit, facts: Facts) -> float:
-    operation = facts.operations[limit.op]
-    return operation.per_s * (operation.mean_bytes if limit.is_bytes else 1)
+def _rate_of(limit: Limit, evidence: Evidence) -> float:
+    operation = evidence.facts.operations[limit.op]
+    # Other monitors than BPF count those of the whole device.
+    others = operation.foreign_per_s if evidence.profile["monitor"] != "bpf" else 0.0
+    return max(operation.per_s - others, 0.0) * (operation.mean_bytes if limit.is_bytes else 1)
 
 
 def _format_limit(limit: Limit, per_s: float) -> str:
@@ -165,7 +175,11 @@ def _find_checkpoint(fault: str, evidence: Evidence) -> Cause | None:
     """Name writes of data files where they are most of what is written, and clients wait for the log behind them."""
     written = [file for file in evidence.files if file.op == "write"]
     writes = evidence.facts.operations["write"]
-    if fault not in _WRITING or writes.in_flight < _BACKLOG or not any(file.purpose == "log" for file in written):
+    if (
+        not evidence.may_be(fault, _WRITES)
+        or writes.in_flight < _BACKLOG
+        or not any(file.purpose == "log" for file in written)
+    ):
         return None
     requests, of_data = (sum(file.requests for file in files) for files in (written, filter(_is_data, written)))
     size, size_of_data = (sum(file.bytes for file in files) for files in (written, filter(_is_data, written)))

@@ -55,7 +55,11 @@ def _run(args: argparse.Namespace) -> int:
         for probe, reason in watch.missing_probes.items():
             print(f"knobscope: {probe} cannot be watched ({reason})", file=sys.stderr)
         window = _Window(watch, subject, unit, device, is_over, (lambda: None) if is_live else partial(_announce, args))
-        diagnosis = show_live(lambda: window.watch(REFRESH_S), is_over) if is_live else window.watch(args.seconds)
+        diagnosis = (
+            show_live(lambda: window.watch(REFRESH_S), lambda: is_over() or not window.is_alive())
+            if is_live
+            else window.watch(args.seconds)
+        )
     if not write_document(args, diagnosis.document()):
         print(format_diagnosis(diagnosis), end="")
     _write(args, diagnosis)
@@ -120,7 +124,7 @@ class _Window:
         window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] != "bpf" else None
         limits = format_losses(profile).splitlines()
         trees, both = before, None
-        if self._is_alive():
+        if self.is_alive():
             trees, both = [*before, *data.read_trees()], (surroundings, self._read_surroundings())
         else:
             limits.insert(0, f"process {self._subject.target.pid} ended during the window")
@@ -132,13 +136,14 @@ class _Window:
 
     def _wait(self, seconds: float | None) -> None:
         end = None if seconds is None else time.monotonic() + seconds
-        while not self._is_over() and self._is_alive():
+        while not self._is_over() and self.is_alive():
             remaining_s = _STEP_S if end is None else end - time.monotonic()
             if remaining_s <= 0:
                 return
             time.sleep(min(remaining_s, _STEP_S))
 
-    def _is_alive(self) -> bool:
+    def is_alive(self) -> bool:
+        """Whether the server still runs."""
         return (PROC / str(self._subject.target.pid)).exists()
 
 

@@ -7,15 +7,16 @@ from typing import Any
 import yaml
 
 from knobscope.commands.attach.conclusion import MECHANISMS
+from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.diagnosis import Diagnosis
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import choose_knobs, parse_setting
 from knobscope.devices import find_block_device
-from knobscope.devices.mounts import find_mount
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Device, Value, load_study, read_spec
 from knobscope.specs.reading.base import check_name
+from knobscope.watch.files import mounts_on
 
 __all__ = ["check_place", "write_study"]
 
@@ -102,6 +103,21 @@ def _choose_baseline(dbms: Dbms, settings: Mapping[str, str]) -> tuple[dict[str,
     return baseline, left_out
 
 
+def _find_point(data: DataPlace) -> Path:
+    """Return where the file system of the server's data is mounted, by a name that is one outside of a container, too.
+
+    UserError: it is mounted in the container alone.
+    """
+    points = [mount.point for mount in mounts_on(data.block)]
+    if not points:
+        raise UserError(
+            f"--write-study: the data lies on {data.block.name}, which is mounted in the container alone; expected a "
+            "mount that studies can use"
+        )
+    around = [point for point in points if data.seen.is_relative_to(point)]
+    return max(around or points, key=lambda point: len(point.parts) if around else -len(point.parts))
+
+
 def _choose_device(file: Path, diagnosis: Diagnosis, root: Path) -> tuple[str, str | None]:
     """Return the name of a device spec on the server's device, and what to write where there is none."""
     data = diagnosis.subject.data
@@ -110,7 +126,7 @@ def _choose_device(file: Path, diagnosis: Diagnosis, root: Path) -> tuple[str, s
         place = None if device.path is None else root / device.path
         if place is not None and place.is_dir() and find_block_device(place) == data.block:
             return device.name, None
-    point = find_mount(data.seen).point
+    point = _find_point(data)
     spec = {
         "name": f"{file.stem}-device",
         "description": f"device of {diagnosis.subject.running.title}, {data.block.name}",

@@ -143,15 +143,33 @@ def _ask(command: list[str]) -> str:
 
 
 def _find_listener(port: int) -> int:
-    """Return the process that listens on a TCP port, in whatever network namespace; the first of several."""
+    """Return the process that listens on a TCP port, in whatever network namespace.
+
+    Of several a server of a DBMS comes first (others hold its socket or pass on what comes in: systemd, docker-proxy),
+    then one of this network namespace, then the one with the smallest number.
+    """
     sockets = set(_list_listening(port))
-    for entry in sorted(PROC.glob("[0-9]*"), key=lambda entry: int(entry.name)):
-        with contextlib.suppress(OSError):
-            for link in (entry / "fd").iterdir():
-                if str(link.readlink()) in sockets:
-                    return int(entry.name)
+    holders = [int(entry.name) for entry in PROC.glob("[0-9]*") if _holds(entry, sockets)]
+    own = _read_namespace(os.getpid())
+    if holders:
+        return min(holders, key=lambda pid: (not is_server(pid), _read_namespace(pid) != own, pid))
     why = "; its process is another user's: run attach as root" if sockets and os.geteuid() else ""
     raise UserError(f"attach: no process that listens on port {port}{why}")
+
+
+def _holds(process: Path, sockets: set[str]) -> bool:
+    """Whether a process has one of these sockets; one that has ended, or is not ours to ask, has none."""
+    try:
+        return any(str(link.readlink()) in sockets for link in (process / "fd").iterdir())
+    except OSError:
+        return False
+
+
+def _read_namespace(pid: int) -> Path | None:
+    try:
+        return (PROC / str(pid) / "ns/net").readlink()
+    except OSError:
+        return None
 
 
 def _list_listening(port: int) -> Iterator[str]:

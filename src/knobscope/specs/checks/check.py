@@ -25,6 +25,7 @@ from knobscope.specs.reading.source import Document, Location, SpecProblem, load
 
 __all__ = [
     "check_baseline",
+    "check_changes",
     "check_dbms",
     "check_device",
     "check_generator",
@@ -204,6 +205,15 @@ def _check_choice(
         for index, end in enumerate(choice.range):
             if (problem := knob.problem_outside(end)) is not None:
                 yield document.problem((*location, "range", index), repr(end), f"another end: it {problem}")
+            elif knob.scale == "log" and end <= 0:
+                yield document.problem((*location, "range", index), repr(end), "an end above 0: its scale is log")
+
+
+def check_changes(document: Document, study: Study, workloads: Iterable[Workload]) -> Iterator[SpecProblem]:
+    """Yield what a study changes in workloads so that their generators cannot do it."""
+    for workload in workloads:
+        for misfit in workload.find_misfits() if study.workloads.get(workload.name) else ():
+            yield document.problem(("workloads", workload.name, *misfit.location), misfit.found, misfit.expected)
 
 
 def check_baseline(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:

@@ -104,14 +104,18 @@ def clients_directory() -> Path:
 
 
 def find_path(wanted: Program) -> Path | None:
-    """Return the first file or directory that a spec names, the newest where a pattern matches several."""
-    return next((Path(path) for name in wanted.find for path in _candidates(name)), None)
+    """Return the first regular file or directory that a spec names, the newest where a pattern matches several.
+
+    A device or a pipe is none: it would be read to an end that may not come.
+    """
+    paths = (Path(path) for name in wanted.find for path in _candidates(name))
+    return next((path for path in paths if path.is_file() or path.is_dir()), None)
 
 
 def find_program(wanted: Program) -> Path | None:
     """Return the first executable that a spec names, the newest where a pattern matches several."""
-    matches = (path for name in wanted.find for path in _candidates(name) if os.access(path, os.X_OK))
-    return next((Path(path) for path in matches), None)
+    matches = (path for name in wanted.find for path in _candidates(name) if Path(path).is_file())
+    return next((Path(path) for path in matches if os.access(path, os.X_OK)), None)
 
 
 def installed_with(program: Path) -> list[Path]:

@@ -4,6 +4,7 @@ A quantity compares by its amount and is stored as the text of the spec: what id
 was written.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -27,6 +28,8 @@ class Quantity:
         if match is None:
             raise ValueError(self.expected)
         self.amount, self.text = float(match[1]) * self.units[match[2]], text
+        if math.isinf(self.amount):
+            raise ValueError(self.expected)
 
     def __str__(self) -> str:
         """Return it as the spec states it."""
@@ -113,7 +116,7 @@ class Size(Quantity):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        if self.amount != int(self.amount):
+        if not self.amount.is_integer():  # nor is what has no end
             raise ValueError("a whole number of bytes")
 
     @property

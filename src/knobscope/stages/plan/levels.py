@@ -66,7 +66,7 @@ def _spread(low: float, high: float, count: int, knob: Knob) -> list[Value]:
         points = [low + (high - low) * share for share in shares]
     if knob.type == "integer":  # beyond 2^53 a float may lie above the end that it stands for
         return [min(max(round(point), math.ceil(low)), math.floor(high)) for point in points]
-    return [float(f"{point:.4g}") for point in points]
+    return [min(max(float(f"{point:.4g}"), low), high) for point in points]
 
 
 def _in_order(knob: Knob, values: list[Value]) -> list[Value]:

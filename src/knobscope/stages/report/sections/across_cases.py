@@ -1,12 +1,12 @@
 """What differs from case to case: effects of the same values side by side, and ranks that drift."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from knobscope.figures import Figure, RankLine, Tile, TileRow, draw_ranks, draw_tiles, slug
 from knobscope.stages.report.sections.effects import name_reference, read_effect
 from knobscope.study_data.study import Row, Rows, StudyData
-from knobscope.text.formats import describe_change, format_fold, format_value, join_words
+from knobscope.text.formats import describe_change, format_fold, format_value, join_words, plural
 
 __all__ = ["effects_by_case", "ranks_by_case"]
 
@@ -47,22 +47,24 @@ def _effect_figures(data: StudyData, changed: str, fixed_column: str) -> Iterato
             """,  # noqa: S608 - names of ours
             dbms, fixed,
         )  # fmt: skip
-        columns = _columns(rows, changed)
-        if len(columns) > 1:
-            yield _effect_figure(data, dbms, fixed, changed, columns, rows)
+        every = _columns(rows, changed)
+        if len(every) > 1:
+            yield _effect_figure(data, dbms, fixed, changed, every, rows)
 
 
 def _columns(rows: list[Row], changed: str) -> list[str]:
     """Return devices from slow to fast, or workloads by name; those with an effect."""
     order = {row[changed]: (row["tier_rank"] or 0 if changed == "device" else 0, row[changed]) for row in rows}
-    return sorted(order, key=lambda name: order[name])[:_MOST_CASES]
+    return sorted(order, key=lambda name: order[name])
 
 
-def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, columns: list[str], rows: Rows) -> Figure:
+def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, every: list[str], rows: Rows) -> Figure:
+    columns = every[:_MOST_CASES]
+    drawn = [row for row in rows if row[changed] in columns]
     spec = data.specs.dbms.get(dbms)
     cells: dict[tuple[str, str, str], dict[str, Row]] = {}
     strength: dict[str, float] = {}
-    for row in rows:
+    for row in drawn:
         cells.setdefault((row["knob"], row["beside"] or "", row["value"]), {})[row[changed]] = row
         strength[row["knob"]] = max(strength.get(row["knob"], 0.0), abs(row["estimate"]))
     ordered = sorted(cells.items(), key=lambda item: (-strength[item[0][0]], *item[0][:2]))
@@ -93,8 +95,13 @@ def _effect_figure(data: StudyData, dbms: str, fixed: str, changed: str, columns
         draw=lambda width: draw_tiles(width, columns, lines),
         data=rows,
         caption="Throughput against the default; tiles without colour do not stand out from the noise. "
-        f"{summary[:1].upper()}{summary[1:]}.",
+        f"{summary[:1].upper()}{summary[1:]}.{_tell_omitted(every, columns, changed)}",
     )
+
+
+def _tell_omitted(every: Sequence[str], shown: Sequence[str], changed: str) -> str:
+    left = len(every) - len(shown)
+    return f" {plural(left, f'more {changed}')} {'is' if left == 1 else 'are'} not shown." if left else ""
 
 
 def _effect_tile(data: StudyData, row: Row, name: str) -> Tile:
@@ -137,14 +144,24 @@ def _rank_figures(data: StudyData, changed: str, fixed_column: str) -> Iterator[
             """,  # noqa: S608 - names of ours
             dbms, fixed, dbms, changed, fixed,
         )  # fmt: skip
-        ranked = [name for name in names if any(row[changed] == name for row in rows)][:_MOST_CASES]
+        ranked = [name for name in names if any(row[changed] == name for row in rows)]
+        is_known = bool(
+            data.value(
+                "SELECT bool_or(trustworthy) FROM rank_overlap WHERE dbms = ? AND changed = ? AND same = ?",
+                dbms,
+                changed,
+                fixed,
+            )
+        )
         if len(ranked) > 1:
-            yield _rank_figure(dbms, fixed, changed, ranked, rows)
+            yield _rank_figure(dbms, fixed, changed, ranked, rows, is_known=is_known)
 
 
-def _rank_figure(dbms: str, fixed: str, changed: str, columns: list[str], rows: Rows) -> Figure:
+def _rank_figure(dbms: str, fixed: str, changed: str, every: list[str], rows: Rows, *, is_known: bool) -> Figure:
+    columns = every[:_MOST_CASES]
+    drawn = [row for row in rows if row[changed] in columns]
     by_knob: dict[str, dict[str, Row]] = {}
-    for row in rows:
+    for row in drawn:
         by_knob.setdefault(row["knob"], {})[row[changed]] = row
     lines = [
         RankLine(
@@ -160,14 +177,16 @@ def _rank_figure(dbms: str, fixed: str, changed: str, columns: list[str], rows: 
     )
     drifting = [line.knob for line in lines if line.drifts]
     summary = f"the rank of {join_words(drifting)} differs" if drifting else "no rank differs"
-    summary = f"{summary} from one {changed} to another"
+    summary = f"Beyond chance, {summary} from one {changed} to another"
+    if not is_known:
+        summary = "Which differences are beyond chance is not known: no two of these rankings can be trusted"
     return Figure(
         name=slug("ranks by", changed, dbms, fixed),
         title=f"{dbms} · {fixed}: ranks {changed} by {changed}",
-        description=f"Rank of each knob by {changed}; 1 matters most. First knobs: {first}. Beyond chance, {summary}.",
+        description=f"Rank of each knob by {changed}; 1 matters most. First knobs: {first}. {summary}.",
         draw=lambda width: draw_ranks(width, columns, lines),
         data=rows,
-        caption=f"1 matters most. Beyond chance, {summary}.",
+        caption=f"1 matters most. {summary}.{_tell_omitted(every, columns, changed)}",
     )
 
 

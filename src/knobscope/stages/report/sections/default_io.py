@@ -59,6 +59,10 @@ def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
         return "No block-level facts: no run of the default configuration succeeded."
     if data.specs.study.monitor == "procfs":
         return "No block-level facts: the study uses the procfs monitor (`monitor: procfs`), which reports only totals."
+    if data.is_imported:
+        return "No block-level facts: the imported tables have no counts of requests."
+    if any(run["monitor"] == "bpf" for run in runs):
+        return "No block-level facts: the monitor lost events in every run of the default configuration."
     reasons = sorted({run["monitor_reason"] for run in runs if run.get("monitor_reason")})
     return (
         "No block-level facts: the monitor fell back to procfs, which reports only totals, because BPF could not be "
@@ -69,7 +73,7 @@ def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
 
 def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
     setting = compared.settings[0]
-    operations = sum(run["operations"] or 0 for run in setting.runs if run["monitor"] == "bpf")
+    operations = sum(run["operations"] or 0 for run in setting.runs if run["watched"])
     rows = data.rows(
         """
         SELECT op, sum(requests)::DOUBLE AS requests, sum(bytes)::DOUBLE AS bytes,
@@ -101,7 +105,7 @@ def _io_line(row: Row, operations: int) -> IoLine:
 
 def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
     """Show the run in the middle of all sentinels by throughput, second by second."""
-    watched = [run for run in compared.settings[0].runs if run["monitor"] == "bpf"]
+    watched = [run for run in compared.settings[0].runs if run["watched"]]
     typical = sorted(watched, key=lambda run: run["throughput_ops"] or 0)[len(watched) // 2]
     rows = data.rows("SELECT * FROM io_series WHERE run_id = ? ORDER BY op, t_s", typical["run_id"])
     times: list[float] = sorted({row["t_s"] for row in rows})

@@ -88,8 +88,8 @@ def _tell_gain(row: FastestRow) -> str:
     estimate, low, high = row["again"], row["again_low"], row["again_high"]
     if not row["pairs"] or estimate is None or low is None or high is None:
         return _NOT_AGAIN
-    if low <= 0:
+    if low <= 0 <= high:
         interval = describe_interval(estimate, low, high)
         return f"did not prove faster than the default in {plural(row['pairs'], 'new pair')} of runs ({interval})"
-    effect = describe_effect(estimate, low, high)
+    effect = describe_effect(estimate, low, high)  # also one that is surely slower
     return f"{effect} than the default in {plural(row['pairs'], 'new pair')} of runs"

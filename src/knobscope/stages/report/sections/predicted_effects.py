@@ -6,6 +6,7 @@ from knobscope.figures import Effect, Figure, ForestRow, MetricPanel, draw_fores
 from knobscope.specs import Case, value_text
 from knobscope.stages.plan import case_space
 from knobscope.study_data.study import Row, StudyData
+from knobscope.tables.responses import RESPONSES
 from knobscope.text.formats import describe_change, format_value
 
 __all__ = ["predicted_effects"]
@@ -35,8 +36,12 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
     if not rows:
         return []
     default = case_space(data.specs, case).default
-    panel = MetricPanel("Throughput, predicted", "slower", "faster", 1)
-    changes = [f"{row['knob']} = {row['value']}: {describe_change(row['effect'])}" for row in rows]
+    response = RESPONSES[data.specs.study.screening.response]
+    panel = MetricPanel(f"{response.words[:1].upper()}{response.words[1:]}, predicted", response.less, response.more, 1)
+    changes = [
+        f"{row['knob']} = {row['value']}: {describe_change(row['effect'], response.more, response.less)}"
+        for row in rows
+    ]
     lines = [_line(data, case, row, value_text(default[row["knob"]])) for row in rows]
     return [
         Figure(
@@ -44,7 +49,7 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
             title="What each value does, by the model",
             caption="Against the default, all other knobs at their defaults. Lines are 90 % intervals from models of "
             "halves of the runs. No knob was changed alone, so a sweep would have to confirm this.",
-            description=f"Predicted change of throughput. {'; '.join(changes)}.",
+            description=f"Predicted change of {response.words}. {'; '.join(changes)}.",
             draw=lambda width: draw_forest(width, lines, [panel]),
             data=rows,
             wide=True,

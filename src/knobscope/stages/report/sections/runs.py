@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
-from knobscope.figures import Figure, TimelineBlock, TimelineRun, draw_timeline, slug
+from knobscope.figures import Figure, TimelineBlock, TimelineRun, choose_blocks, draw_timeline, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.default_io import DefaultIo, build_default_io
 from knobscope.stages.report.sections.failures import Failure, list_failures
@@ -186,12 +186,16 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
         )
     noise = run_noise(data, case)
     drifting = sum(block.treatment != "none" for block in timeline_blocks)
+    drawn = choose_blocks(timeline_blocks)
     return Figure(
         name=slug("timeline", *str(case).split("/")),
         title=name_case(case),
         description=f"Throughput of the default configuration over {len(timeline_blocks)} blocks. "
         f"{drifting} of them drifted.",
-        draw=lambda width: draw_timeline(width, timeline_blocks, noise),
+        draw=lambda width: draw_timeline(width, drawn, noise),
+        caption=""
+        if len(drawn) == len(timeline_blocks)
+        else f"{len(drawn)} of {len(timeline_blocks)} blocks are shown.",
         data=[{key: row[key] for key in _TIMELINE_COLUMNS} for row in runs],
         wide=True,
     )
@@ -218,8 +222,8 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
     yield "Monitor", _describe_monitors(ok, monitors)
     watched = [row for row in ok if row["monitor"] == "bpf"]
     if watched:
-        lost = sum(row["lost_events"] or 0 for row in watched)
-        yield "Lost events", format_count(lost) if lost else "none"
+        known = [row["lost_events"] for row in watched if row["lost_events"] is not None]
+        yield "Lost events", UNKNOWN if not known else format_count(sum(known)) if sum(known) else "none"
         shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
         yield (
             "Reads and writes of unknown origin",

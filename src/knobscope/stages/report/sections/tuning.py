@@ -116,9 +116,11 @@ def _compare(curves: list[TuningCurve]) -> list[str]:
     elif not steps or not all_steps:
         comparison += "; the default is already as good."
     else:
+        fold = format_number(max(steps, all_steps) / min(steps, all_steps))
+        fewer = "as many runs" if steps == all_steps else f"{fold}x {'fewer' if steps < all_steps else 'more'} runs"
         comparison += (
             f" and reaches {format_share(CLAIM_SHARE)} of it after {plural(steps, 'run')}, {many.name} after "
-            f"{all_steps}: {format_number(all_steps / steps)}x fewer runs."
+            f"{all_steps}: {fewer}."
         )
     claim = (
         f"The claim in the literature (HotStorage 2020): {format_share(CLAIM_SHARE)} with five of thirty knobs, in "
@@ -146,17 +148,22 @@ def _confirmed(tuned: list[Row]) -> list[str]:
     """Say how good the winners were when they were measured again."""
     spaces = dict.fromkeys(row["space"] for row in tuned)
     estimates_by_space = {
-        space: [row["estimate"] for row in tuned if row["space"] == space and row["estimate"] is not None]
+        space: [
+            row["estimate"]
+            for row in tuned
+            if row["space"] == space and row["trial"] is not None and row["estimate"] is not None
+        ]
         for space in spaces
     }
     winners = [
         f"{space} {format_fold(median(estimates))}" for space, estimates in estimates_by_space.items() if estimates
     ]
-    return (
-        [f"Measured again next to the default, the winners are (median of the seeds): {', '.join(winners)}."]
-        if winners
-        else []
-    )
+    without = [space for space in spaces if all(row["trial"] is None for row in tuned if row["space"] == space)]
+    told = f"Measured again next to the default, the winners are (median of the seeds): {', '.join(winners)}."
+    return [
+        *([told] if winners else []),
+        *(f"No configuration of {space} proved better than the default." for space in without),
+    ]
 
 
 def _passed_over(trials: list[Row]) -> list[str]:
@@ -168,7 +175,8 @@ def _passed_over(trials: list[Row]) -> list[str]:
 
 def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
     own = [trial for trial in trials if (trial["space"], trial["seed"]) == (row["space"], row["seed"])]
-    observed = max((trial["ratio"] for trial in own if trial["ratio"] is not None), default=None)
+    observed = next((trial["ratio"] for trial in own if trial["trial"] == row["trial"]), None)
+    changes = _list_changes(data, row["config_id"])
     interval = ""
     if row["low"] is not None and row["trial"] is not None:
         interval = f" ({format_fold(row['low'])} to {format_fold(row['high'])})"
@@ -177,16 +185,22 @@ def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
         row["seed"],
         UNKNOWN if row["trial"] is None else str(row["trial"]),
         UNKNOWN if observed is None else format_fold(math.log(observed)),
-        format_fold(row["estimate"]) + interval,
-        UNKNOWN if row["trial"] is None else tell_cuts(cast("CutColumns", row)),
-        _changes(data, row["config_id"]),
+        UNKNOWN if row["trial"] is None else format_fold(row["estimate"]) + interval,
+        UNKNOWN if row["trial"] is None else _tell_risk(data, row, changes),
+        ", ".join(f"{knob}={value}" for knob, value in changes) if row["config_id"] else "the default",
     )
 
 
-def _changes(data: StudyData, config_id: str | None) -> str:
-    """Return what a configuration changes against the default one."""
-    if config_id is None:
-        return "the default"
+def _tell_risk(data: StudyData, row: Row, changes: list[tuple[str, str]]) -> str:
+    """Return what power cuts showed, or which changes risk committed data where the study allowed that."""
+    risks = [name for name, value in changes if (knob := data.knob(row["dbms"], name)) and knob.risks(value)]
+    if risks and not row["cuts"]:
+        return f"Risks committed data ({', '.join(risks)}); no power was cut"
+    return tell_cuts(cast("CutColumns", row))
+
+
+def _list_changes(data: StudyData, config_id: str | None) -> list[tuple[str, str]]:
+    """Return what a configuration changes against the default one: knobs with their values."""
     rows = data.rows(
         """
         SELECT v.knob, v.value FROM knob_values v
@@ -196,4 +210,4 @@ def _changes(data: StudyData, config_id: str | None) -> str:
         """,
         config_id,
     )
-    return ", ".join(f"{row['knob']}={row['value']}" for row in rows)
+    return [(row["knob"], row["value"]) for row in rows]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from knobscope.specs import Case, value_text
 from knobscope.study_data.study import StudyData
 from knobscope.tables.responses import RESPONSES
-from knobscope.text.formats import format_micros, format_number, format_value, plural
+from knobscope.text.formats import format_micros, format_number, format_rate, format_value, plural
 
 __all__ = ["WorstPredicted", "worst_predicted"]
 
@@ -37,7 +37,7 @@ def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[
         case.workload,
     )
     dbms, predictions = data.specs.dbms.get(case.dbms), []
-    form = format_micros if RESPONSES[data.specs.study.screening.response].is_latency else format_number
+    form = format_micros if RESPONSES[data.specs.study.screening.response].is_latency else format_rate
     for row in rows:
         off = max(row["measured"], row["predicted"]) / min(row["measured"], row["predicted"])
         if off < _FAR_OFF:
