@@ -120,6 +120,8 @@ def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
     assert refuted["sentence"].startswith("Refuted")
     for open_ in (answer({ITSELF: 2200, "flush": 1500}, asked), answer({ITSELF: 2200}, asked)):
         assert judge_finding(open_, cause("flush"), "It flushes.")["confirmed"] is None
+    part = answer({ITSELF: 2200, "flush": 1500}, asked).describe()
+    assert part.endswith("That is a part of it, and certainly less than half; the cause of the rest is not known.")
     noisy = answer({ITSELF: 2200}, asked)
     noisy.shares["flush"] = Share(1.0, -math.inf, math.inf)
     assert noisy.describe().endswith("per operation. These runs cannot tell what the cause is.")

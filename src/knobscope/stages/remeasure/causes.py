@@ -323,6 +323,8 @@ class Answer:
             only = "No single property explains it, but all of them together do."
             return "Most of it is due to the device." if self.question.blamed else only
         unknown = "These runs cannot tell what the cause is."
+        if self.causes and self.causes[0][1].is_part and self.causes[0][1].is_less_than_half:
+            unknown = "That is a part of it, and certainly less than half; the cause of the rest is not known."
         if everything and everything.is_less_than_half and self.most_of_everything:
             unknown = (
                 f"Without any cost of the device, {share_words(everything)} of it is gone, and "
