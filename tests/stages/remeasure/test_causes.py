@@ -392,12 +392,3 @@ def test_one_of_the_fastest_is_measured_until_it_is_surely_faster() -> None:
     unasked = Answer(replace(ask(), swept=None, followed=False))
     unasked.add(ITSELF, pairs(ITSELF, 150, noise=1.0, count=3))
     assert unasked.is_settled
-
-
-def test_what_a_gap_is_compared_with_counts_once_in_new_runs_and_sweep() -> None:
-    other = Amount(-math.log(2), 0.067, 6)
-    gap = replace(ask("disk", other), swept=Amount(-math.log(2) + 0.24, 0.067, 6))
-    both = gap.with_sweep(Amount(-math.log(2) + 0.12, 0.041, 11))
-    assert both.mean == pytest.approx(0.153, abs=0.005)
-    assert both.error == pytest.approx(math.hypot(0.035, 0.067), abs=0.001)
-    assert gap.swept_effect is not None and gap.swept_effect.mean == pytest.approx(0.24)

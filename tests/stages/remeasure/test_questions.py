@@ -277,3 +277,13 @@ def test_the_fastest_are_compared_with_the_default(specs: StudySpecs, connection
     (asked,) = ask_fastest(specs, connection)
     assert (asked.case, asked.risk, asked.value) == (case, "any", '{"synchronous": "off"}')
     assert (asked.configuration, asked.reference, asked.followed) == (faster, default, False)
+
+
+def test_what_a_gap_is_compared_with_counts_once_in_new_runs_and_sweep() -> None:
+    other, swept = Amount(-math.log(2), 0.067, 6), Amount(-math.log(2) + 0.24, 0.067, 6)
+    case = Case("sqlite", "nvme-consumer", "ycsb-a")
+    gap = Question(case, "synchronous", "off", {}, {}, (0,), "hdd-7200", other, swept=swept)
+    both = gap.with_sweep(Amount(-math.log(2) + 0.12, 0.041, 11))
+    assert both.mean == pytest.approx(0.153, abs=0.005)
+    assert both.error == pytest.approx(math.hypot(0.035, 0.067), abs=0.001)
+    assert gap.swept_effect is not None and gap.swept_effect.mean == pytest.approx(0.24)

@@ -76,7 +76,7 @@ def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], li
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UserError(f"--connect: found {url}: {error}; expected {_EXPECTED}") from error
+        raise UserError(f"--connect: {error}; expected {_EXPECTED}") from error  # without the password in it
     password = unquote(parts.password) if parts.password else password
     if parts.scheme in _JDBC:
         scheme, read_only = _JDBC[parts.scheme]

@@ -26,8 +26,10 @@ __all__ = ["differing_files", "open_crate", "redraw"]
 _MOST_BYTES, _MOST_FILES = 16 << 30, 100_000
 _MOST_METADATA_BYTES = 64 << 20
 _EXPECTED = "a crate that `knobscope crate` wrote: its folder, or a ZIP file of that"
-#: What unpacking raises for damaged contents, in addition to what `zipfile` does.
-_DAMAGED = (zlib.error, lzma.LZMAError)
+#: What unpacking raises for a damaged archive.
+_DAMAGED = (
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, zlib.error, lzma.LZMAError
+)  # fmt: skip
 
 
 def open_crate(crate: Path, out: Path) -> Path:
@@ -115,7 +117,7 @@ def _entries(crate: Path) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
     try:
         with zipfile.ZipFile(crate) as archive:
             yield _entries_of_zip(crate, archive)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, ValueError, *_DAMAGED) as error:
+    except _DAMAGED as error:
         raise UserError(f"{crate}: {error}; expected {_EXPECTED}") from error
     except OSError as error:
         if error.errno is not None:

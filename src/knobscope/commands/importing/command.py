@@ -18,7 +18,7 @@ from knobscope.durable_files import remove, write_text
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
-from knobscope.specs.reading.base import check_name
+from knobscope.specs.reading.arguments import require_name
 from knobscope.statistics.suspicion import refuse_measured
 
 __all__ = ["add_parser"]
@@ -33,10 +33,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"found {len(args.inputs)} tables; expected one, and others as --table TABLE=FILE.csv")
     if args.study is None:
         raise UserError("found no --study; expected --study NAME, the name of the study")
-    try:
-        check_name(args.study)
-    except ValueError as error:
-        raise UserError(f"--study is {args.study!r}; expected {error}") from error
+    require_name("--study", args.study)
     out = args.out or Path("results") / args.study
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")

@@ -9,8 +9,13 @@ from knobscope.commands.models.starting import fit_from_prior
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import SpecErrors, check_prior_version, find_case, load_study
-from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments, add_study_name, find_study
-from knobscope.specs.reading.base import check_name
+from knobscope.specs.reading.arguments import (
+    add_case_argument,
+    add_study_arguments,
+    add_study_name,
+    find_study,
+    require_name,
+)
 from knobscope.specs.reading.source import load_document
 from knobscope.stages.prepare import find_version
 
@@ -19,10 +24,7 @@ __all__ = ["add_parser"]
 
 def _save(args: argparse.Namespace) -> int:
     if args.as_name is not None:
-        try:
-            check_name(args.as_name)
-        except ValueError as error:
-            raise UserError(f"--as is {args.as_name!r}; expected {error}") from error
+        require_name("--as", args.as_name)
     specs = load_study(find_study(args.study), args.root, runnable=False)
     results = args.results or Path("results") / specs.study.name
     prior = make_prior(specs, results, args.as_name or specs.study.name)

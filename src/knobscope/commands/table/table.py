@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 
+#: Seeds are below this: libraries take 32 bits, and some draws count on from there.
 _SEEDS = 1 << 31
 
 

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from knobscope.errors import UserError
+from knobscope.specs.reading.base import check_name
 
 __all__ = [
     "add_case_argument",
@@ -16,6 +17,7 @@ __all__ = [
     "find_spec",
     "find_study",
     "list_results",
+    "require_name",
 ]
 
 #: So many names are listed on a line.
@@ -105,3 +107,11 @@ def find_results(text: str, content: str) -> Path:
     have = ", ".join(sorted(path.parent.name for path in results.glob(f"*/{content}"))) or "none"
     problem = f"{existing[0]}: found no {content} in it" if existing else f"no results of a study {text!r}"
     raise UserError(f"{problem}; expected a folder with {content} in it, or one of those in {results}: {have}")
+
+
+def require_name(option: str, text: str) -> None:
+    """Raise UserError unless what an option gives can be the name of a spec."""
+    try:
+        check_name(text)
+    except ValueError as error:
+        raise UserError(f"{option} is {text!r}; expected {error}") from error
