@@ -25,6 +25,7 @@ help: ## show what can be made
 
 setup: ## install all that is needed: system packages, .venv, load generator, drivers
 	@$(MAKE) --no-print-directory -j --output-sync parts
+	@test "$$(id -u)" != 0 || id knobscope >/dev/null 2>&1 || setup/system-packages.sh
 	@$(BIN)/knobscope drivers >/dev/null
 
 parts: .venv/.installed $(CLIENTS) $(DEVMODEL)
@@ -152,12 +153,13 @@ clean: ## remove what was built; results stay
 	touch $@
 
 .venv/.installed: requirements.lock pyproject.toml | .venv/.packages
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 $(CLIENTS): clients/pom.xml clients/checksums.sha256 $(shell find clients/src -type f 2>/dev/null) | .venv/.packages
+	rm -rf clients/target/lib clients/target/bindings
 	umask 022; mvn -q -B -f clients/pom.xml -DskipTests -Dexec.skip package
 	setup/check-jars.sh clients/target clients/checksums.sha256
 	umask 022; mvn -q -B -f clients/pom.xml exec:exec@class-archive || { tail clients/target/class-archive.log >&2; false; }

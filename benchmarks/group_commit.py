@@ -25,8 +25,6 @@ from simulated_commits import KINDS, Case, draw_cases, settings, tables_of
 from knobscope.cli import main as knobscope
 
 RULES = ("flush", "io_size", "io_sequentiality", "io_parallelism", "default_profile", "read_write_interference")
-#: Rules of which a row is about a value.
-OF_VALUES = RULES[:3]
 LEAST_EFFECT, NEAR_HALF = 0.1, 0.05
 _NAIVE = """
     SELECT t.device, t.value::INTEGER - 1 AS value,

@@ -60,7 +60,7 @@ struct disk *disk_new(const struct parameters *p, uint64_t size) {
     struct disk *d = allocate(1, sizeof *d);
     d->p = *p;
     d->size = (double)size;
-    d->track = p->media * p->rotation / 1e9;
+    d->track = p->track > 0 ? p->track : p->media * p->rotation / 1e9;
     return d;
 }
 
@@ -174,7 +174,8 @@ void disk_advance(struct disk *d, struct heap *answers, uint64_t now) {
         double way = INFINITY;
         struct queue *q = &d->host;
         struct task **chosen = nearest(d, q, start, &way);
-        if (!chosen || d->flushes.first || d->barred.first) {
+        bool starves = chosen && start - (*chosen)->arrival > PATIENCE_NS;
+        if (!chosen || (!starves && (d->flushes.first || d->barred.first))) {
             struct task **other = nearest(d, &d->cache, start, &way);
             if (other) {
                 chosen = other;

@@ -32,6 +32,7 @@ struct flash {
     struct destage *cache; /* ring, in the order of storing */
     size_t cache_head, cache_count, cache_room;
     double cached, stored; /* bytes in the cache; when the last of them is stored */
+    double room_at;        /* when the last write found room: none that comes later does before */
 };
 
 static double later(double a, double b) {
@@ -115,7 +116,7 @@ static double wait_for_room(struct flash *f, double now, uint32_t length) {
         from = f->cache[f->cache_head].stored;
         settle(f, from);
     }
-    return from;
+    return f->room_at = later(f->room_at, from);
 }
 
 static void enlarge_ring(struct flash *f) {

@@ -34,6 +34,7 @@ static const struct {
     NUMBER(track_seek),
     NUMBER(rotation),
     NUMBER(media),
+    NUMBER(track),
     NUMBER(queue),
     NUMBER(write_bus),
 #undef NUMBER

@@ -40,6 +40,7 @@ struct parameters {
     double track_seek; /* ns: to the next track */
     double rotation;   /* ns: one turn */
     double media;      /* bytes/s to and from the platters */
+    double track;      /* bytes of a track; 0: what passes under the head in one turn */
     double queue;      /* requests among which the disk chooses the nearest */
 };
 

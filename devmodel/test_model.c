@@ -356,6 +356,41 @@ static void test_wrong_parameters_are_refused(void) {
         printf("FAILED a disk that does not turn was taken\n"), failures++;
 }
 
+static void test_no_write_overtakes_one_that_waits_for_room(void) {
+    struct model *m = make("kind=flash channels=1 write=10e3 cache=1048576 drain=540e6");
+    static int owner;
+    double stored = 1048576 / 540e6 * 1e9;
+    model_submit(m, 1000, OP_WRITE, 0, 1048576, &owner);
+    model_submit(m, 11000, OP_WRITE, 2 << 20, 4096, &owner);
+    model_submit(m, 21000, OP_WRITE, 3 << 20, 4096, &owner);
+    load_next_answer(m);
+    check("the second write", (double)load_next_answer(m), stored, 0.02);
+    check("the third write", (double)load_next_answer(m), stored, 0.02);
+    model_free(m);
+}
+
+static void test_disk_without_limits_of_bandwidth_turns_and_seeks(void) {
+    check("random, depth 1", rate_of(HDD " media=1e12 track=1.6666e6", (struct load){OP_READ, 4096, 1, false}, 30),
+          1e9 / (8.5e6 + 4.17e6 + .1e6), 0.03);
+}
+
+static void test_disk_reads_are_not_held_up_by_its_cache(void) {
+    struct model *m = make(HDD " cache=1e6");
+    static int writer, reader;
+    uint64_t now = 1000, offset = 0;
+    for (int i = 0; i < 64; i++, offset += 65536)
+        model_submit(m, now, OP_WRITE, offset, 65536, &writer);
+    model_submit(m, now, OP_READ, GIB / 2, 4096, &reader);
+    void *owner = NULL;
+    uint64_t time = 0;
+    while (owner != &reader && time < 4000 * MS)
+        if (model_take(m, model_next(m), &owner, &time) && owner == &writer)
+            model_submit(m, time, OP_WRITE, offset += 65536, 65536, &writer);
+    if (owner != &reader || time > 1100 * MS)
+        printf("FAILED a read waited %.0f ms for the cache\n", (double)time / 1e6), failures++;
+    model_free(m);
+}
+
 int main(void) {
     test_reads_scale_to_the_number_of_channels();
     test_bus_limits_large_requests();
@@ -373,6 +408,9 @@ int main(void) {
     test_disk_cache_takes_writes_until_it_is_full();
     test_disk_flush_covers_what_was_answered();
     test_disk_flush_of_a_protected_cache_stores_nothing();
+    test_no_write_overtakes_one_that_waits_for_room();
+    test_disk_without_limits_of_bandwidth_turns_and_seeks();
+    test_disk_reads_are_not_held_up_by_its_cache();
     test_flush_order_under_random_load();
     test_heap_has_no_limit();
     test_units_against_a_plain_count();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import platform
@@ -93,12 +94,17 @@ class Map:
         """Remove an element; KeyError when there is none."""
         self._do(_DELETE, key)
 
-    def insert(self, key: Any, leaf: Any) -> None:
-        """Add an element; nothing where the key is there already."""
+    def insert(self, key: Any, leaf: Any) -> bool:
+        """Add an element, unless the key is there already; whether there was room."""
         try:
             self._do(_UPDATE, key, leaf, _ONLY_NEW)
         except FileExistsError:
-            return
+            return True
+        except OSError as problem:
+            if problem.errno != errno.E2BIG:
+                raise
+            return False
+        return True
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Return keys and values."""

@@ -6,11 +6,12 @@ import contextlib
 import fcntl
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 
 from followed import MAX_GROUPS
@@ -26,7 +27,7 @@ _WARDEN = Path(__file__).resolve().with_name("warden.py")
 
 def find_hierarchy() -> Path:
     """Return where cgroup v2 is mounted (alone or together with v1); UnavailableError when nowhere, or read-only."""
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+    for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").splitlines():
         fields, _, filesystem = line.partition(" - ")
         if filesystem.split()[0] == "cgroup2":
             mount = Path(fields.split()[4])
@@ -74,15 +75,33 @@ class RunCgroup:
         while waiting := list_trees(pids) - inside - refused - {os.getpid()}:  # until a look finds no new forks
             for pid in waiting:
                 try:
-                    is_allowed = uid is None or get_owners(pid) == {uid}
-                    if is_allowed:
-                        (self._open(_find_parent(self._hierarchy, pid)) / "cgroup.procs").write_text(str(pid))
+                    is_allowed = self._add(pid, uid)
                 except ProcessLookupError:
                     if pid in pids:
                         raise
                     is_allowed = False
                 (inside if is_allowed else refused).add(pid)
         return sorted(inside), sorted(pid for pid in refused if Path("/proc", str(pid)).exists())
+
+    def _add(self, pid: int, uid: int | None) -> bool:
+        """Move a process in; whether it is `uid`'s. ProcessLookupError: it is gone."""
+        handle = os.pidfd_open(pid)
+        try:
+            if uid is not None and get_owners(pid) != {uid}:
+                return False
+            parent = _find_parent(self._hierarchy, pid, uid)
+            (self._open(parent) / "cgroup.procs").write_text(str(pid))
+            try:
+                signal.pidfd_send_signal(handle, 0)
+            except ProcessLookupError:  # so another process may have its number by now, and have been moved
+                if uid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        target = parent if get_owners(pid) == {uid} else self._hierarchy
+                        (target / "cgroup.procs").write_text(str(pid))
+                raise
+            return True
+        finally:
+            os.close(handle)
 
     def release(self) -> None:
         """Move what is left, also below them, back to where it came from and remove the directories."""
@@ -131,24 +150,32 @@ def _start_warden(directory: Path, parent: Path) -> None:
 
 def recover(hierarchy: Path, pid: int) -> None:
     """Take a process out of the cgroup of a monitor that was killed with -9, if it is in one."""
-    _remove_orphans(_find_parent(hierarchy, pid))
+    _remove_orphans(_find_parent(hierarchy, pid, None))
 
 
-def _find_parent(hierarchy: Path, pid: int) -> Path:
+def _find_parent(hierarchy: Path, pid: int, uid: int | None) -> Path:
+    """Return the cgroup of a process, or that above one of ours.
+
+    PermissionError: it is not there, and a process of `uid` must not leave the limits that hold for it.
+    """
     try:
-        lines = Path("/proc", str(pid), "cgroup").read_text().splitlines()
+        lines = Path("/proc", str(pid), "cgroup").read_text(errors="surrogateescape").split("\n")
     except FileNotFoundError as gone:
         raise ProcessLookupError(f"there is no process {pid}") from gone
     path = next(line[3:] for line in lines if line.startswith("0::"))
-    parts = [part for part in path.split("/") if part and not _OWN.fullmatch(part)]  # but below a limit on memory
+    parts = list(takewhile(lambda part: not _OWN.fullmatch(part), filter(None, path.split("/"))))
     parent = hierarchy.joinpath(*parts)
-    return hierarchy if ".." in parts or not parent.is_dir() else parent
+    if ".." not in parts and parent.is_dir():
+        return parent
+    if uid is not None:
+        raise PermissionError(f"process {pid} is in a cgroup that is not there: {path[:200]}")
+    return hierarchy
 
 
 def get_owners(pid: int) -> set[int]:
     """Return the real, effective, saved and file system user of a process: all one unless it is set-uid."""
     try:
-        lines = Path("/proc", str(pid), "status").read_text().splitlines()
+        lines = Path("/proc", str(pid), "status").read_text(errors="replace").split("\n")
     except FileNotFoundError as gone:
         raise ProcessLookupError(f"there is no process {pid}") from gone
     return {int(user) for line in lines if line.startswith("Uid:") for user in line.split()[1:]}
@@ -160,7 +187,7 @@ def list_trees(roots: Iterable[int]) -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                parent = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1]
             except (FileNotFoundError, ProcessLookupError):
                 continue  # ended while we looked
             children.setdefault(int(parent), []).append(int(entry.name))

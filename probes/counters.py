@@ -75,6 +75,7 @@ class Counters(EpochCounters):
 
         `groups`: the directories of the followed processes' cgroups; none: nobody is followed.
         """
+        self._end_abandoned()
         self._clear(1 - self._set)
         self._forget_hidden()
         self._program.clear("streams")

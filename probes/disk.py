@@ -34,10 +34,6 @@ class Part:
     slots: int
     stat: Path  # the kernel's own sums
 
-    def is_range(self) -> bool:
-        """Whether it is a partition, not the whole disk."""
-        return self.end_sector < _WHOLE
-
 
 @dataclass(frozen=True)
 class Disk:

@@ -58,6 +58,11 @@ class EpochCounters:
         self._program.put("config", 0, self._config)
         return now
 
+    def _end_abandoned(self) -> None:
+        """End a run whose caller gave it up: only odd epochs are measured, and the next one has to be odd."""
+        if self._set:
+            self._flip(is_following=False)
+
     def _clear(self, which: int) -> None:
         for op in range(len(OPERATIONS)):
             self._program.put("totals", which * len(OPERATIONS) + op, self["totals"].Leaf())

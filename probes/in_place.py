@@ -124,6 +124,6 @@ def _open_beneath(hierarchy: Path, path: str) -> int:
 
 def _read_cpu_us(pid: int) -> int:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        fields = Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()
+        fields = Path("/proc", str(pid), "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
         return sum(map(int, fields[11:15])) * _TICK_US  # utime, stime, cutime, cstime
     return 0

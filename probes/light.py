@@ -83,6 +83,7 @@ class LightCounters(EpochCounters):
 
     def start(self, groups: Sequence[Path]) -> int:
         """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock."""
+        self._end_abandoned()
         self._clear(1 - self._set)
         self._program.clear("parts")  # and `partial` with the configuration
         self._program.start_costs()

@@ -228,10 +228,10 @@ class Monitor:
             profile = summarise_light(reading, self._snapshots)
         else:
             profile = summarise_run(reading, self._snapshots, self._scope)
-        if self._uid is not None and self._scope == "device":
-            _hide_names(profile["files"])
         for probe in self._probes.values():
             profile |= probe.stop()
+        if self._uid is not None and self._scope == "device":
+            _hide_names(profile["files"])
         with contextlib.suppress(OSError):  # processes that fork faster than they can be moved: tried again later
             self._release()
         _emit("profile", **profile, cpu_s=cpu_s)

@@ -39,7 +39,6 @@ _MODE_COLUMNS = (
     *("latency_mean_us", "polled", "unseen_completions"),
 )
 _LOSSES = ("threads", "files", "sizes", "requests", "batches", "vectors")
-_SUMS = ("calls", "errors", "bytes", "latency_ns")
 _HANDLERS = {
     "sys_enter": "on_enter",
     "sys_exit": "on_exit",
@@ -112,7 +111,7 @@ class SyscallProbe:
         self._program.follow(())
         end_ns = time.monotonic_ns()
         costs = self._program.list_costs()
-        rows = {name: self._sum_row(row) for row, name in enumerate(self._names, 1)}
+        rows = {name: sum_processors(self._program.get("rows", row)) for row, name in enumerate(self._names, 1)}
         return {
             "syscalls": [_summarise_call(name, row) for name, row in rows.items() if row["calls"]],
             "syscall_latency": [
@@ -138,12 +137,6 @@ class SyscallProbe:
 
     def _configure(self, *, is_following: bool) -> None:
         self._program.put("config", 0, self._program["config"].Leaf(is_following, self._epoch))
-
-    def _sum_row(self, row: int) -> Row:
-        cpus = self._program.get("rows", row)
-        sums: Row = {name: sum(getattr(cpu, name) for cpu in cpus) for name in _SUMS}
-        sums["latency"] = [sum(column) for column in zip(*(cpu.latency for cpu in cpus), strict=True)]
-        return sums
 
     def _sum_losses(self) -> dict[str, int]:
         return {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}

@@ -64,7 +64,7 @@ class WaitProbe:
         self._groups: list[Path] = []
         self._titles: dict[int, str] = {}
         self._comms: dict[int, str] = {}
-        self._samples = self._epoch = self._began_ns = 0
+        self._samples = self._epoch = self._began_ns = self._unseen = 0
 
     def follow(self, groups: Sequence[Path]) -> None:
         """Follow the threads of these cgroups, and of those below, from now on."""
@@ -79,7 +79,7 @@ class WaitProbe:
         if set(groups) != set(self._groups):
             self.follow(groups)
         self._clear()
-        self._titles, self._comms, self._samples = {}, {}, 0
+        self._titles, self._comms, self._samples, self._unseen = {}, {}, 0, 0
         self._program.start_costs()
         self._epoch += 1
         self._began_ns = time.monotonic_ns()
@@ -100,6 +100,8 @@ class WaitProbe:
         self._read_names(is_due=True)
         self._program.follow(())
         self._groups = []
+        lost = {name: sum(self._program.get("losses", i)) for i, name in enumerate(_LOSSES)}
+        lost["threads"] += self._unseen
         reasons = _Reasons(self._program, self._symbols, self._names, self._kinds)
         sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
         for key, own in self._program["times"].items():
@@ -115,8 +117,7 @@ class WaitProbe:
             ],
             "wait_files": self._list_files(reasons),
             "wait_stacks": reasons.list_stacks(),
-            "lost_waits": {name: sum(self._program.get("losses", i)) for i, name in enumerate(_LOSSES)}
-            | {"missed_events": count_missed(costs)},
+            "lost_waits": lost | {"missed_events": count_missed(costs)},
             "wait_programs": costs,
         }
 
@@ -152,7 +153,7 @@ class WaitProbe:
             leaf = table.Leaf(since=self._began_ns, born=self._began_ns, epoch=self._epoch, process=process)
             leaf.state = _ON_CPU if is_running else _BLOCKED
             leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
-            table.insert(tid, leaf)
+            self._unseen += not table.insert(tid, leaf)
 
     def _read_names(self, *, is_due: bool) -> None:
         """Read those that are not known yet, or all: a thread is named only after it was born, and again later."""

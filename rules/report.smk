@@ -12,6 +12,7 @@ rule report:
         f"{RESULTS}/logs/report.log",
     params:
         study=PIPELINE.study_file,
+        spec=PIPELINE.report_spec,
     shell:
         "knobscope job --log {log:q} --seal {output:q} --"
         " report --study {params.study:q} --database {input:q} --out {output:q}"

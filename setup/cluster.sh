@@ -26,10 +26,12 @@ install_packages() {
     say "installing:$missing"
     # Packages must not start daemons of their own: those would read another configuration.
     policy=/usr/sbin/policy-rc.d
-    if [ ! -e $policy ]; then
-        printf '#!/bin/sh\nexit 101\n' >$policy
-        chmod +x $policy
+    if [ ! -e $policy ] || grep -q 'of knobscope' $policy; then # of a call that was killed
         trap 'rm -f $policy' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
+        printf '#!/bin/sh\n# of knobscope, until its packages are installed\nexit 101\n' >$policy
+        chmod +x $policy
     fi
     apt-get update -qq
     # shellcheck disable=SC2086  # a list of packages

@@ -18,6 +18,7 @@ import os
 import pwd
 import re
 import resource
+import select
 import signal
 import socket
 import stat
@@ -33,12 +34,11 @@ _LOOP_CTL_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
 _LO_FLAGS_AUTOCLEAR, _LO_FLAGS_DIRECT_IO = 4, 16
 _LO_FLAGS_AT = 4 + 4 + 52  # struct loop_config: fd, block_size, then lo_flags in struct loop_info64
 _LOOP_CONFIG_BYTES = 304
-_LOOP_MAJOR = 7
 _MS_NOSUID, _MS_NODEV, _UMOUNT_NOFOLLOW, _MNT_DETACH = 2, 4, 8, 2
 #: An image says what happens after an error in it, up to a panic of the whole machine: not those of users.
 _FILESYSTEMS = {"ext4": "errors=remount-ro", "xfs": ""}
 _MOST_DEVICES, _MOST_BYTES = 64, 16 << 40  # of one user: each takes memory of the kernel, by its size
-_LONGEST_S, _OPENING_S = 60, 30
+_LONGEST_S, _OPENING_S, _PATIENCE_S = 60, 30, 10
 _STATUS = struct.Struct("=4Q")  # of an opened file: mode, owner, number of names, size
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -112,9 +112,11 @@ def _bring_up(caller: pwd.struct_passwd, path: str) -> None:
             raise RefusedError(f"user {caller.pw_uid} has {_MOST_DEVICES} devices, the most that one may have")
         loop = _attach(image, caller)
         point = folder / f"loop{loop}"
-        point.mkdir()
+        point.mkdir(exist_ok=True)
         try:
             _mount(loop, point, caller)
+            if not select.select([], [1], [], _PATIENCE_S)[1]:
+                raise OSError(errno.ETIMEDOUT, "nobody reads where the device is")
             os.write(1, f"{point}\n".encode())
         except OSError:  # also when nobody can read where it is: a call that fails leaves no device
             _libc.umount2(os.fsencode(point), _UMOUNT_NOFOLLOW | _MNT_DETACH)
@@ -183,11 +185,17 @@ def _held_folder(caller: pwd.struct_passwd) -> Iterator[Path]:
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         for point in folder.iterdir():
-            with suppress(OSError):  # busy: a device is mounted there
-                point.rmdir()
+            _forget(point)
         yield folder
     finally:
         os.close(held)
+
+
+def _forget(point: Path) -> None:
+    """Remove a mount point unless its device is attached: what is unmounted and still in use counts, too."""
+    if not Path("/sys/block", point.name, "loop").exists():
+        with suppress(OSError):  # busy
+            point.rmdir()
 
 
 def _attach(image: int, caller: pwd.struct_passwd) -> int:
@@ -254,7 +262,7 @@ def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> None:
         raise RefusedError(f"{loop!r:.200} is no loop device; expected one as loop3")
     with _held_folder(caller) as folder:
         point = folder / loop
-        if not point.exists() or point.stat().st_dev != os.makedev(_LOOP_MAJOR, int(loop[4:])):
+        if not _is_mounted(loop, point):
             raise RefusedError(
                 f"this version of the helper did not mount {loop} for user {caller.pw_uid}; for a device of an earlier "
                 f"version, ask root for: umount /dev/{loop}; losetup --detach /dev/{loop}"
@@ -262,7 +270,19 @@ def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> None:
         if _libc.umount2(os.fsencode(point), flags | _UMOUNT_NOFOLLOW) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"{loop} cannot be unmounted: {os.strerror(number)}")
-        point.rmdir()
+        if not flags:
+            point.rmdir()
+        _forget(point)
+
+
+def _is_mounted(loop: str, point: Path) -> bool:
+    """Whether a loop device is mounted there; a file system that has failed cannot be asked."""
+    try:
+        number = Path("/sys/block", loop, "dev").read_text().strip()
+    except OSError:
+        return False
+    mounts = (line.split() for line in Path("/proc/self/mountinfo").read_text(errors="surrogateescape").split("\n"))
+    return any(mount[2:5:2] == [number, str(point)] for mount in mounts)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ suite() { # suite SUITE PACKAGE...
     shift
     prefix=$fleet/$suite
     apt=$fleet/.apt-$suite
-    mirror=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources)
+    mirror=$("$here/setup/debian-mirror.sh")
     mkdir -p "$prefix" "$apt/lists/partial" "$apt/cache/archives/partial"
     : >"$apt/status"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" >"$apt/sources.list"

@@ -23,7 +23,7 @@ need mdadm sh -c 'command -v mdadm'
 need dmsetup sh -c 'command -v dmsetup'
 [ -z "$missing" ] || { echo "please install these packages, which make test-kernels needs: apt-get install$missing" >&2; exit 1; }
 
-mirror=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources)
+mirror=$("$here/setup/debian-mirror.sh")
 
 fetch() { # fetch SUITE: the image package that the suite's linux-image-amd64 stands for
     apt=$kernels/.apt-$1

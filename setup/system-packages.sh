@@ -18,7 +18,8 @@ need gcc cc --version
 need libc6-dev sh -c 'echo "#include <stdio.h>" | cc -E -'
 need pkg-config pkg-config --version
 need libfuse3-dev pkg-config --exists fuse3
-need openjdk-17-jdk-headless javac -version
+need fuse3 fusermount3 --version
+need openjdk-17-jdk-headless javac --release 17 -version
 need maven mvn --version
 need openssh-client ssh -V
 need libgomp1 sh -c 'ldconfig -p | grep -q libgomp.so.1'
@@ -49,18 +50,31 @@ if [ -n "$missing" ]; then
     echo "installing:$missing"
     # Packages must not start daemons of their own: knobscope starts the servers it measures itself.
     policy=/usr/sbin/policy-rc.d
-    if [ ! -e $policy ]; then
-        printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
-        $as_root chmod +x $policy
+    if [ ! -e $policy ] || grep -q 'of knobscope' $policy; then # of a call that was killed
         trap '$as_root rm -f $policy' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
+        printf '#!/bin/sh\n# of knobscope, until its packages are installed\nexit 101\n' | $as_root tee $policy >/dev/null
+        $as_root chmod +x $policy
     fi
-    $as_root apt-get update -qq
+    # A new machine installs updates by itself at first, with the locks in its hands.
+    tries=0
+    until problem=$($as_root apt-get update -qq 2>&1); do
+        tries=$((tries + 1))
+        case $problem in *lock*) [ $tries -lt 60 ] && sleep 5 && continue ;; esac
+        echo "$problem" >&2
+        exit 1
+    done
+    # Newer releases have other versions of the JDK, which compile for 17, too.
+    apt-cache show openjdk-17-jdk-headless >/dev/null 2>&1 ||
+        missing=$(echo "$missing" | sed 's/openjdk-17-jdk-headless/openjdk-21-jdk-headless/')
     # shellcheck disable=SC2086  # a list of packages
-    # A new machine installs updates by itself at first, with the lock in its hands.
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         -o DPkg::Lock::Timeout=300 $missing >/dev/null
-    # Wanted for its program alone, which tests start for themselves: it must not let people in after the next boot.
-    case " $missing " in *" openssh-server "*) $as_root systemctl disable -q ssh.service ssh.socket 2>/dev/null || true ;; esac
+    # Wanted for their programs alone, which are started where they are needed: after the next boot none must run.
+    for pair in openssh-server:ssh.service openssh-server:ssh.socket redis-server:redis-server.service postgresql:postgresql.service; do
+        case " $missing " in *" ${pair%:*} "*) $as_root systemctl disable -q "${pair#*:}" 2>/dev/null || true ;; esac
+    done
 fi
 
 # Servers refuse to run as root, and should: they get a user of their own.

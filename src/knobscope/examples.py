@@ -10,7 +10,7 @@ _RESULTS = "results/quickstart"
 
 #: Command -> lines.
 EXAMPLES: dict[str, list[str]] = {
-    "job": ["knobscope job --log x.log --seal device.json -- characterise --quick /var/tmp --out device.json"],
+    "job": ["knobscope job --log x.log --seal device.json -- characterise --quick local-disk --out device.json"],
     "init": ["knobscope init my-studies"],
     "validate": [
         "knobscope validate",
@@ -28,7 +28,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "durability": ["knobscope durability sqlite", "knobscope durability postgresql --knob fsync --cuts 10"],
     "plan": [f"knobscope plan {_STUDY} {_CASE} --phase screen --round 0 --out plan.parquet"],
-    "characterise": ["knobscope characterise --quick /var/tmp --out device.json"],
+    "characterise": ["knobscope characterise --quick local-disk --out device.json"],
     "devices": ["knobscope devices up loop"],
     "prepare": [f"knobscope prepare {_STUDY} {_CASE} --plan plan.parquet --out snapshots"],
     "measure": [

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from knobscope.generators import TPCC_TABLES, finish_statements, tpcc_properties
-from knobscope.specs import SpecErrors, Workload, load_study, read_spec
+from knobscope.specs import SpecErrors, Workload, load_study
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -25,11 +25,6 @@ def test_records_are_warehouses() -> None:
         "tpcc.think_times": "true",
         "tpcc.scale": "10",
     }
-
-
-def test_another_workload_has_no_such_properties() -> None:
-    with pytest.raises(ValueError, match="ycsb-a is a workload of ycsb"):
-        tpcc_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,6 @@ def test_the_shipped_workload_counts_thousandths_of_the_scale_factor() -> None:
     assert shipped.records * record_bytes(shipped) == 20 * 1024**2
 
 
-def test_another_workload_has_no_such_properties() -> None:
-    with pytest.raises(ValueError, match="ycsb-a is a workload of ycsb"):
-        tpcds_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
-
-
 def test_parameters_are_refused() -> None:
     with pytest.raises(ValidationError, match="a parameter of tpcds"):
         workload(scale=1)

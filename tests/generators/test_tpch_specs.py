@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from knobscope.errors import UserError
 from knobscope.generators import TPCH_TABLES, finish_statements, make_tpch_data, tpch_properties
-from knobscope.specs import SpecErrors, Workload, load_study, read_spec
+from knobscope.specs import SpecErrors, Workload, load_study
 
 SPECS = Path(__file__).parents[2] / "specs"
 
@@ -26,11 +26,6 @@ def test_records_are_thousandths_of_the_scale_factor() -> None:
         "tpch.scale_factor": "0.01",
     }
     assert tpch_properties(workload(10_000))["tpch.scale_factor"] == "10"
-
-
-def test_another_workload_has_no_such_properties() -> None:
-    with pytest.raises(ValueError, match="ycsb-a is a workload of ycsb"):
-        tpch_properties(read_spec(SPECS / "workloads/ycsb-a.yaml", Workload, None)[1])
 
 
 def test_parameters_are_refused() -> None:

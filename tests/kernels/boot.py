@@ -22,7 +22,6 @@ from checks import CHECKS
 from stacks import STACKS
 
 HERE = Path(__file__).resolve().parent
-_ROOT = HERE.parents[1]
 _MODULES = (
     *("virtio", "virtio_ring", "virtio_pci", "9p", "9pnet_virtio", "overlay", "loop"),
     *("nvme", "virtio_scsi", "ahci", "sd_mod", "ext4", "xfs", "crc32c_generic"),

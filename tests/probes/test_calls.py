@@ -11,8 +11,6 @@ _HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
     "aarch64": Path("/usr/include/asm-generic/unistd.h"),
 }
-#: Names that the generic header has for the same call.
-_OTHER_NAMES = {"fadvise64": "3264_fadvise64", "mmap": "3264_mmap", "fcntl": "3264_fcntl", "sendfile": "3264_sendfile"}
 
 
 @pytest.mark.parametrize("machine", sorted(_HEADERS))

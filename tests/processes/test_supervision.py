@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -93,8 +92,7 @@ def test_the_end_signal_comes_before_the_kill(tmp_path: Path) -> None:
     process = supervise(
         [sys.executable, "-c", code, str(tmp_path / "tidied"), str(tmp_path / "ready")], end_signal="QUIT"
     )
-    while not (tmp_path / "ready").exists():
-        time.sleep(0.01)
+    assert wait_until((tmp_path / "ready").exists)
     process.send_signal(signal.SIGUSR1)
     assert process.wait(PATIENCE_S) == 137  # killed all the same, when it takes too long
     assert (tmp_path / "tidied").read_text() == "tidied"

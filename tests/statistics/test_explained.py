@@ -16,7 +16,7 @@ FACTORS = ["page", "flush", "cache", "log", "idle", "other"]
 def test_every_model_predicts_and_explains_the_same_terms(name: str) -> None:
     sample = known_grid().sample(220, random_state=1)
     settings, values = Settings.from_frame(sample, FACTORS), np.log(sample.y.to_numpy())
-    for model in make_models(name, 1):
+    for number, model in enumerate(make_models(name, 1)):
         fitted = model.fit(settings, values)
         assert np.corrcoef(fitted.predict(settings), values)[0, 1] > 0.9
         own = fitted.importance(settings)
@@ -24,8 +24,8 @@ def test_every_model_predicts_and_explains_the_same_terms(name: str) -> None:
         shares = {term.term.name: term.explained_share for term in fitted.explain(settings, values)}
         assert shares["page"] == pytest.approx(0.8, abs=0.08)
         assert shares.get("idle", 0) < 0.02 and shares.get("other", 0) < 0.03
-        if name != "anova" or model is not make_models(name, 1)[0]:
-            assert shares.get("flush:cache", 0.04) > 0.03
+        if name != "anova" or number:  # the first one of anova has no interactions
+            assert shares.get("flush:cache", 0) > 0.03
 
 
 def test_shares_of_a_forest_are_those_of_the_truth() -> None:

@@ -15,7 +15,10 @@ from knobscope.watch import Watch, open_watch
 
 pytestmark = pytest.mark.real
 
-ENGINES = ["sync", "psync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring"]  # mmap: test_page_cache.py
+ENGINES = [  # mmap: test_page_cache.py
+    *(pytest.param(name, marks=pytest.mark.long) for name in ("sync", "pvsync", "pvsync2")),  # block I/O as of psync
+    *("psync", "posixaio", "libaio", "io_uring"),
+]
 PATTERNS = ["read", "write", "randread", "randwrite", "rw", "randrw"]
 FIRST, SIZE, BLOCK = 16 << 20, 64 << 20, 8192
 REQUESTS = 307

@@ -138,8 +138,15 @@ def test_a_run_that_was_given_up_does_not_disturb_the_next(watch: MonitorWatch, 
     watch.follow([abandoned.pid])
     watch.begin()
     abandoned.run()
+    watch.abandon()
     profile = watch_jobs(watch, direct(loop.node, rw="write", bs="4k", size="1m"))
-    assert row_of(profile, "write")["own_requests"] == 256
+    written = row_of(profile, "write")
+    assert written["own_requests"] == 256
+    assert written["sequential_requests"] > 250
+    assert [(row["requests"], row["pattern"]) for row in profile["files"] if row["op"] == "write"] == [
+        (256, "sequential")
+    ]
+    assert sum(row["requests"] for row in profile["submitters"]) == 256
 
 
 def test_wrong_order_and_unknown_processes_are_refused(watch: MonitorWatch) -> None:

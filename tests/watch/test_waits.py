@@ -101,14 +101,6 @@ def list_threads(profile: Profile, output: str) -> list[Thread]:
     return threads
 
 
-def assert_waits(threads: list[Thread], *reasons: str, share: float = 0.9) -> None:
-    """Nearly all of the time that each was blocked has one of these reasons, and it was blocked."""
-    for thread in threads:
-        assert thread.blocked_us > 0
-        waited = thread.sum(*reasons, links=(0, 1, 2, 3, 4))
-        assert waited >= share * thread.blocked_us, (thread.step, thread.blocked_us, thread.times)
-
-
 def test_all_time_is_accounted_for(run: Run) -> None:
     threads = run("cpu:1 fsync:1 read:1 lock:2 sleep:1 group:2")
     for thread in threads:

@@ -9,11 +9,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from knobscope.durable_files import write_json, write_sealed, write_text
+from knobscope.durable_files import remove, write_json, write_sealed, write_text
 from knobscope.errors import UserError
 from knobscope.sealing import seal
 from knobscope.tables import write_table
-from knobscope.workflow.recovery import find_damaged, require_own_files, set_aside_damaged
+from knobscope.workflow import recovery
+from knobscope.workflow.recovery import claim_study, find_damaged, require_own_files, set_aside_damaged
 
 CASE = "sqlite/local-disk/ycsb-a"
 OUTPUTS = [
@@ -193,3 +194,25 @@ def test_the_study_folder_itself_may_be_a_link(results: Path, tmp_path_factory: 
     link.symlink_to(results)
     require_own_files(link)
     assert find_damaged(link) == []
+
+
+def test_a_study_belongs_to_one_call_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake").mkdir()
+    claim_study("one")
+    claim_study("other")
+    with pytest.raises(UserError, match="study one: another call works on it in this folder"):
+        claim_study("one")
+
+
+def test_what_a_running_call_has_finished_with_is_not_damaged(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seals = list(results.rglob(".*.seal"))
+    assert seals
+
+    def vanish(output: Path) -> None:
+        remove(output)
+        raise FileNotFoundError(output)
+
+    monkeypatch.setattr(recovery, "check_seal", vanish)
+    monkeypatch.setattr(recovery, "read_sealed", vanish)
+    assert find_damaged(results) == []

@@ -63,7 +63,7 @@ SELECT
     {
         lower_device: lower_device, throughput_ratio: exp(estimate), q_value: q_value, slower: slower, later: later,
         latency: {effect: exp(latency) - 1, low: exp(latency_low) - 1, high: exp(latency_high) - 1, q_value: latency_q},
-        as_default: as_default, obstacle: obstacle, smallest: smallest_effect(low, high)
+        as_default: as_default, obstacle: obstacle, is_not_slower: rules_out_loss(low), smallest: smallest_effect(low, high)
     } AS evidence
 FROM (FROM judged UNION ALL BY NAME FROM alone)
 ORDER BY ALL

@@ -17,16 +17,16 @@ class Problems:
 
     def __init__(self) -> None:
         self.found: set[SpecProblem] = set()
+        self._cells: set[tuple[Path, int, str]] = set()
 
     def add(self, path: Path, line: int, column: str, found: str, expected: str) -> None:
         """Note one problem."""
         self.found.add(SpecProblem(show_path(path), line, column, found, expected))
+        self._cells.add((path, line, column))
 
     def has(self, path: Path, line: int, column: str) -> bool:
         """Whether something is wrong with this cell."""
-        return any(
-            (problem.file, problem.line, problem.key) == (show_path(path), line, column) for problem in self.found
-        )
+        return (path, line, column) in self._cells
 
     def raise_if_any(self) -> None:
         """Raise UserError with all problems, in the order of files and lines."""

@@ -61,15 +61,18 @@ class TextTable:
         """Return the number of rows."""
         return len(self.lines)
 
-    def rows_failed(self, failed: Sequence[str]) -> tuple[NDArray[np.bool_], list[str], list[str]]:
+    def rows_failed(self, failed: Sequence[str], response: str) -> tuple[NDArray[np.bool_], list[str], list[str]]:
         """Return which rows failed by COLUMN=TEXT among `failed`, the columns that say so, and what else `failed` has.
 
-        UserError: the column does not hold the text.
+        UserError: the column does not hold the text, or there is none, and the response does not hold COLUMN=TEXT.
         """
         rows, names, rest = np.zeros(len(self), bool), [], []
         for text in failed:
             name, equals, word = text.partition("=")
             if not equals or name not in self.columns:
+                if equals and response in self.columns and text not in self.columns[response].texts:
+                    columns = ", ".join(self.columns)
+                    raise UserError(f"--failed-value is {text!r}; found no column {name!r}; expected one of {columns}")
                 rest.append(text)
                 continue
             column = self.columns[name]

@@ -21,6 +21,10 @@ from knobscope.text.formats import format_count, plural
 __all__ = ["add_parser", "list_settings"]
 
 
+#: Of two cuts against two of the default no loss is beyond chance.
+_FEWEST_CUTS = 3
+
+
 @dataclass(frozen=True)
 class Tried:
     """A setting, and what its cuts did; the default configuration has no knob.
@@ -51,7 +55,8 @@ class Tried:
             name += f" (with {', '.join(f'{knob} = {value_text(value)}' for knob, value in self.change.items())})"
         if not self.cuts:
             return f"{name}: not tried: {self.failure}"
-        return f"{name}: {self._describe_loss()}{self._describe_mark(default)}"
+        ended = f"; then no more were possible: {self.failure}" if self.failure else ""
+        return f"{name}: {self._describe_loss()}{self._describe_mark(default)}{ended}"
 
     def _describe_mark(self, default: "Tried") -> str:
         if self.knob is None:
@@ -79,7 +84,7 @@ class SettingPart(Part):
     value: Value | None
     is_risky: bool = Field(description="Whether the spec marks the value as a risk.")
     cuts: list[PowerCut] = Field(description="`lost` is null where the DBMS did not come back.")
-    failure: str = Field(description="Why it could not be tried; empty where it was.")
+    failure: str = Field(description="Why it could not be tried, or not as often; empty where it was.")
     loses: bool = Field(description="Whether a cut lost an acknowledged row, or the DBMS.")
 
 
@@ -95,8 +100,10 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     if os.geteuid() != 0:
         raise UserError("a power cut shuts a file system down, which needs root")
-    if args.cuts < 1:
-        raise UserError(f"--cuts is {args.cuts}; expected at least 1")
+    if args.cuts < _FEWEST_CUTS:
+        raise UserError(
+            f"--cuts is {args.cuts}; expected at least {_FEWEST_CUTS}: fewer cannot tell losses from chance"
+        )
     dbms = read_spec(find_spec("DBMS", args.dbms, args.root / "specs/dbms"), Dbms, None)[1]
     workload = read_spec(find_spec("workload", "ycsb-a", args.root / "specs/workloads"), Workload, None)[1]
     settings = [*list_settings(dbms, workload, args.knob or [])]
@@ -110,7 +117,7 @@ def _run(args: argparse.Namespace) -> int:
             print(tried.describe(everything[0]), file=sys.stderr if args.json == "-" else sys.stdout, flush=True)
     rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
     write_document(args, {"dbms": dbms.name, "cuts": args.cuts, "settings": rows})
-    return int(any(tried.is_wrong(everything[0]) or not tried.cuts for tried in everything))
+    return int(any(tried.is_wrong(everything[0]) or tried.failure for tried in everything))
 
 
 def list_settings(

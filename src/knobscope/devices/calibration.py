@@ -99,7 +99,8 @@ def _measure() -> Transport:
     waiting = _make_device(Duration(f"{WAIT_US:g}us"))
     asleep, _ = _measure_rounds(waiting, _measure_latencies, lambda _: ())
     wake_us = max(0.0, asleep[0] - WAIT_US - at_once[0])
-    write_transport(Transport(0.0, 0.0, 0.0, wake_us, 0.0, *_UNLIMITED))  # so the program knows how long it may sleep
+    so_far = Transport(0.0, 0.0, 0.0, wake_us, 0.0, *_UNLIMITED)
+    write_transport(so_far, measuring=True)  # so the program knows how long it may sleep
     loads, (read_iops, write_iops) = _measure_rounds(waiting, _measure_loads, _measure_rates)
     awake, crowded, large = loads[:3], loads[3 : -len(_LARGE_DEPTHS)], loads[-len(_LARGE_DEPTHS) :]
     slept_us = statistics.median(us - WAIT_US - once for us, once in zip(awake, at_once, strict=True))

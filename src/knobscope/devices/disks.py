@@ -68,6 +68,9 @@ def _find_image(path: Path) -> Path | None:
     if not backing.exists():
         return None
     image = Path(os.fsdecode(backing.read_bytes().removesuffix(b"\n")))
+    below = image.with_name("disk.img")  # what a program of ours passes its requests on to, which delays them
+    if image.name == "answering" and below.exists():
+        return below
     return image if image.exists() else None
 
 

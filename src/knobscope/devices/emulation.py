@@ -110,6 +110,8 @@ def _describe(identity: Mapping[str, object]) -> str:
 
 def _make_image(folder: DeviceFolder, device: Device, emulation: Emulation) -> None:
     """Make the image with its file system, as ourselves: only attaching it needs root."""
+    if not folder.state.exists():
+        folder.image.unlink(missing_ok=True)  # of a call that was killed
     if (free := shutil.disk_usage(folder.images).free) < emulation.size.bytes:
         raise UserError(
             f"device {device.name}: {folder.images} has {free >> 20} MiB free, and the image may grow to "

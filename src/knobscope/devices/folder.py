@@ -101,8 +101,9 @@ class DeviceFolder:
     def find_loop(self) -> str | None:
         """Return the loop device on the image or on the answering file, if there is one."""
         for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
-            if backing.read_text().removesuffix("\n") in (str(self.image), str(self.answering)):
-                return backing.parts[3]
+            with suppress(OSError):  # it is detached at this moment
+                if os.fsdecode(backing.read_bytes()).removesuffix("\n") in (str(self.image), str(self.answering)):
+                    return backing.parts[3]
         return None
 
     def link_mount(self, point: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,10 +65,12 @@ def _ask(command: list[str]) -> Mapping[str, Any] | None:
     program = shutil.which(command[0], path=_SYSTEM_PATH)
     if program is None:
         return None
-    result = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     try:
+        result = subprocess.run(
+            [program, *command[1:]], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
         answer = json.loads(result.stdout)
-    except ValueError:
+    except (ValueError, subprocess.TimeoutExpired):  # a drive that hangs or has spun down
         return None
     return answer if isinstance(answer, dict) else None
 
@@ -117,5 +120,6 @@ def _read_temperature(disk: BlockDevice) -> float | None:
     device = Path("/sys/class/block", disk.name, "device")
     for pattern in ("hwmon*/temp1_input", "hwmon/hwmon*/temp1_input", "device/hwmon*/temp1_input"):
         for file in sorted(device.glob(pattern)):
-            return int(file.read_text()) / 1000
+            with suppress(OSError):  # a sensor that does not answer
+                return int(file.read_text()) / 1000
     return None

@@ -28,6 +28,11 @@ def hold_directory(device: str, directory: Path, *, exclusive: bool) -> int:
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:
             continue  # another process of ours found it empty and removed it
+        try:
+            _require_ours(device, directory, os.fstat(descriptor))
+        except UserError:
+            os.close(descriptor)
+            raise
         fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         if directory.is_dir() and os.path.samestat(os.fstat(descriptor), directory.lstat()):
             _HELD[descriptor] = directory.resolve()
@@ -69,12 +74,13 @@ def make_directory(device: str, directory: Path) -> None:
 
     Raises UserError for one that somebody else controls: what we and our servers write there could be led elsewhere.
     """
+    _require_kept(device, directory)
     try:
         directory.mkdir(mode=_MODE)
         with suppress(FileNotFoundError):  # another process of ours found it empty
             directory.chmod(_MODE)  # whatever the umask
     except FileExistsError:
-        _require_ours(device, directory)
+        _require_ours(device, directory, directory.lstat())
     except OSError as error:
         raise UserError(
             f"device {device}: cannot write to {directory.parent} ({error.strerror}); "
@@ -82,8 +88,18 @@ def make_directory(device: str, directory: Path) -> None:
         ) from error
 
 
-def _require_ours(device: str, directory: Path) -> None:
-    status = directory.lstat()
+def _require_kept(device: str, directory: Path) -> None:
+    """Raise UserError where anybody may put something else in place of a directory of root's."""
+    parent = directory.parent
+    mode = parent.stat().st_mode if os.geteuid() == 0 and parent.is_dir() else 0
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise UserError(
+            f"device {device}: anybody can rename what is in {parent} (mode {stat.S_IMODE(mode):04o}), expected a "
+            f"directory in which others cannot write, or may rename only what is theirs: chmod +t {parent}"
+        )
+
+
+def _require_ours(device: str, directory: Path, status: os.stat_result) -> None:
     if not stat.S_ISDIR(status.st_mode):
         flaw = "is no directory"
     elif status.st_uid != os.geteuid():

@@ -46,8 +46,9 @@ def _trim(point: Path) -> None:
 
 def _fill(directory: Path, size: int) -> None:
     """Write so many random bytes to a file, wait until they are on the device, and remove the file."""
-    require_free(directory, size, "`fill`")
     file = directory / "fill"
+    file.unlink(missing_ok=True)  # of a call that was killed
+    require_free(directory, size, "`fill`")
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         for written in range(0, size, _CHUNK):

@@ -56,7 +56,7 @@ def model_arguments(model: DeviceModel) -> list[str]:
 
 def early_arguments(model: DeviceModel) -> list[str]:
     """Return by how much requests are answered early, how that is corrected, and when not to sleep, as arguments."""
-    transport = read_transport()
+    transport = read_transport(measuring=True)
     if transport is None:
         return []
     options = {

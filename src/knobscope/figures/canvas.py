@@ -54,14 +54,6 @@ class Canvas:
         """Draw a square on its corner."""
         self.path([(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)], look, tip, closed=True)
 
-    def cross(self, x: float, y: float, radius: float, look: str, tip: str = "") -> None:
-        """Draw an x."""
-        strokes = "".join(
-            f"M{_number(x - radius)} {_number(y + side * radius)}L{_number(x + radius)} {_number(y - side * radius)}"
-            for side in (-1, 1)
-        )
-        self._add("path", look, {"d": strokes}, tip)
-
     def path(self, points: Sequence[Point], look: str, tip: str = "", *, closed: bool = False) -> None:
         """Draw a line through points, or the area inside it."""
         if points:

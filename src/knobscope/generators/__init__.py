@@ -1,6 +1,6 @@
 """Load generators: YCSB's own Java client with knobscope's bindings and timing (`clients/`), and others by spec."""
 
-from knobscope.generators.clients import client_libraries, find_clients
+from knobscope.generators.clients import client_libraries, find_clients, find_java
 from knobscope.generators.command_run import CommandRun, GeneratorCall, load_data
 from knobscope.generators.elsewhere import RemoteYcsbRun, telling_of_loss
 from knobscope.generators.failure import GeneratorError
@@ -39,6 +39,7 @@ __all__ = [
     "client_properties",
     "count_lost",
     "find_clients",
+    "find_java",
     "finish_statements",
     "has_own_tables",
     "load_data",

@@ -15,6 +15,7 @@ _JAR = "knobscope-clients.jar"
 _OPTIONS = (
     "-XX:-UsePerfData",
     "-Xshare:auto",
+    "-Xrs",  # a signal ends it, so that its exit code tells which
     # htrace, which YCSB carries, would spend 20 ms looking for somebody to log to
     "-Dorg.apache.htrace.shaded.commons.logging.Log=org.apache.htrace.shaded.commons.logging.impl.NoOpLog",
 )

@@ -164,7 +164,7 @@ class CommandRun:
         """Warm up with few requests, then with as many as fit the rest of the time; set the number for the run."""
         spent, requests = 0.0, self._call.generator.warmup_requests
         for _ in range(_SPEED_CALLS):
-            result = self._finish(self._start(0, requests), timeout)
+            result = self._finish(self._start(0, requests), self._warmup_s + timeout)
             spent += result.window_s
             speed = result.operations["ALL"]["ok"] / max(result.window_s, _SHORTEST_S)
             if spent >= self._warmup_s / 2:

@@ -59,7 +59,9 @@ def _latency_checks(name: str, figures: Mapping[str, Any]) -> Iterator[Check]:
     for (_, lower), (share, higher) in pairwise(percentiles):
         yield Check(f"percentile {100 * share:g} of {name} (µs)", higher, "a lower percentile", lower, math.inf)
     least = max((1 - share) * value for share, value in percentiles)
-    below = [0.0, *(share for share, _ in percentiles)]
+    # A percentile's rank is rounded to the nearest: that one may lie above it, too.
+    rank = 0.5 / max(figures["ok"], 1)
+    below = [0.0, *(max(share - rank, 0.0) for share, _ in percentiles)]
     most = sum((share - before) * value for before, (share, value) in zip(below, percentiles, strict=False))
     if percentiles[-1][0] == 1:
         yield Check(f"mean latency of {name} (µs)", mean, "its percentiles", least / _COARSE, most * _COARSE)

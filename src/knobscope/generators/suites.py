@@ -14,6 +14,8 @@ _YCSB_RECORD_BYTES = 1024
 #: YCSB's keys are hashed numbers, so that records are loaded in no order of the keys, or the numbers themselves. With
 #: as many digits as a hash these are as long, and their order is that of the text.
 _IN_ORDER = {"insertorder": "ordered", "zeropadding": "19"}
+#: Said, as the workload may state others.
+_SHUFFLED = {"insertorder": "hashed", "zeropadding": "1"}
 _LOADING_THREADS = 8
 #: About a thousandth of scale factor 1 without indexes.
 _THOUSANDTH_BYTES = 1024**2
@@ -46,7 +48,8 @@ def client_properties(workload: Workload) -> dict[str, str]:
     suite = _SUITES.get(workload.generator)
     if suite is not None:
         return suite.properties(workload)
-    order = _IN_ORDER if workload.parameters.get("load_order", "shuffled") != "shuffled" else {}
+    load_order = workload.parameters.get("load_order")
+    order = {} if load_order is None else _SHUFFLED if load_order == "shuffled" else _IN_ORDER
     stated = {name: str(value) for name, value in workload.parameters.items()}
     return {"recordcount": str(workload.records), **stated, **order}
 

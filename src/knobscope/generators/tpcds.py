@@ -2,14 +2,13 @@
 
 import csv
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.generators.failure import GeneratorError
+from knobscope.generators.rows import make_rows
 from knobscope.generators.tpcds_texts import in_order, translate, with_safe_divisors
-from knobscope.specs import TPCDS, Program, Workload, find_program
+from knobscope.specs import Program, Workload, find_program
 
 #: The Python whose packages have the generator.
 DSDGEN = Program(find=["tpcds/bin/python"], install="setup/fleet.sh tpcds")
@@ -45,13 +44,10 @@ _PROGRAM = Path(__file__).with_name("dsdgen.py")
 _CLASS = "knobscope.tpcds.TpcdsWorkload"
 _DBMS = ("DuckDB", "PostgreSQL")  # as their drivers call them
 _DAYS = 73049  # rows of date_dim at every scale factor, which are counted after loading
-_MAKING_S = 3600
 
 
 def tpcds_properties(workload: Workload) -> dict[str, str]:
     """Return the properties of the load client for a workload whose generator is tpcds."""
-    if workload.generator != TPCDS:
-        raise ValueError(f"{workload.name} is a workload of {workload.generator}")
     return {"workload": _CLASS, "recordcount": str(_DAYS), "table": "date_dim"}
 
 
@@ -64,9 +60,7 @@ def make_tpcds_data(workload: Workload, directory: Path) -> dict[str, str]:
     if python is None:
         raise UserError(f"TPC-DS needs its generator, which is not there; run {DSDGEN.remedy}")
     command = [str(python), "-I", str(_PROGRAM), f"{workload.records / 1000:g}", str(directory)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=_MAKING_S, check=False)
-    if result.returncode != 0:
-        raise GeneratorError("failed", f"dsdgen ended with exit code {result.returncode}", result.stderr)
+    make_rows("dsdgen", command)
     with (directory / "tpcds_queries.csv").open("w", newline="") as file:
         csv.writer(file, delimiter="|", lineterminator="\n").writerows(_query_rows(directory / "queries.json"))
     return {"queries.data": str(directory)}

@@ -256,7 +256,7 @@ def _descendants(root: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                fields = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
             except (FileNotFoundError, ProcessLookupError):
                 continue
             children.setdefault(int(fields[1]), []).append(int(entry.name))

@@ -17,7 +17,7 @@ from knobscope.tables import fetch_limited
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_CASES", "Row", "Rows", "StudyData", "name_case"]
+__all__ = ["MOST_CASES", "Row", "Rows", "StudyData", "name_case", "without_nan"]
 
 TableRow = TypeVar("TableRow")
 
@@ -57,7 +57,7 @@ class StudyData:
         if text not in self._answers:
             cursor = self._connection.execute(query, list(parameters))
             names = [column[0] for column in cursor.description or []]
-            rows = (dict(zip(names, map(_without_nan, values), strict=True)) for values in fetch_limited(cursor))
+            rows = (dict(zip(names, map(without_nan, values), strict=True)) for values in fetch_limited(cursor))
             self._answers[text] = Rows(rows, text)
             if len(self._answers) > _MOST_ANSWERS:
                 del self._answers[next(iter(self._answers))]
@@ -70,7 +70,7 @@ class StudyData:
     def value(self, query: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None when there is none."""
         row = self._connection.execute(query, list(parameters)).fetchone()
-        return _without_nan(row[0]) if row else None
+        return without_nan(row[0]) if row else None
 
     @property
     def connection(self) -> "duckdb.DuckDBPyConnection":
@@ -128,7 +128,7 @@ class StudyData:
         return spec.knobs.get(name or "") if spec else None
 
 
-def _without_nan(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
     """Return NULL for NaN: both mean that there is no number."""
     return None if isinstance(value, float) and math.isnan(value) else value
 

@@ -63,7 +63,10 @@ class CutColumns(TypedDict, total=False):
     cuts_lost: Annotated[
         Integer | None, "After how many of them acknowledged rows were gone, or the DBMS did not come back."
     ]
-    rows_lost: Annotated[Integer | None, "Acknowledged rows that were gone after one of them, at most."]
+    rows_lost: Annotated[
+        Integer | None,
+        "Acknowledged rows that were gone after one of them, at most. NULL where the DBMS did not come back after one.",
+    ]
     default_cuts_lost: Annotated[
         Integer | None,
         "`cuts_lost` of the default configuration, cut as often. NULL where this one lost nothing.",

@@ -242,7 +242,7 @@ class CaseRow(CaseColumns, total=False):
     """The cases of the study."""
 
     workload_class: Annotated[Text, "`read` or `write`, what dominates the workload."]
-    threads: Annotated[Integer, "Threads of the load generator."]
+    threads: Annotated[Integer | None, "Threads of the load generator; NULL where an imported table does not tell."]
     read_order: Annotated[
         Text | None, "Order in which the workload asks for what it reads, as its spec says: `sequential` or `random`."
     ]

@@ -97,7 +97,8 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     session: Annotated[
         Text,
         "Begin of the session that measured it; a block that was resumed later has several. Of an imported run its "
-        "column `session`, or else `imported`, with the first start or run of the session where a series has several.",
+        "column `session` after `imported`, or else `imported`, with the first start or run of the session where a "
+        "series has several.",
     ]
     window_s: Annotated[Real, "Length of the measured window."]
     window_change: Annotated[

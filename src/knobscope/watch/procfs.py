@@ -127,7 +127,7 @@ def _read_cpu_s(roots: Sequence[int]) -> float:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                fields = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
             except (FileNotFoundError, ProcessLookupError):
                 continue  # ended while we looked
             children.setdefault(int(fields[1]), []).append(int(entry.name))

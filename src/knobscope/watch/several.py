@@ -45,7 +45,8 @@ class SeveralWatch(Watch):
 
     def abandon(self) -> None:
         """Let the processes go."""
-        self._first.abandon()
+        for watch in (self._first, *self._others.values()):
+            watch.abandon()
 
     def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
         """Write the requests of the last run to the first device."""

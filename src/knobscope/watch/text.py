@@ -17,7 +17,7 @@ from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 
-__all__ = ["format_levels", "format_losses", "format_profile"]
+__all__ = ["find_quantile", "format_levels", "format_losses", "format_profile"]
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
@@ -150,7 +150,7 @@ def _list_exact(op: str, profile: Profile) -> list[str]:
 def _list_edges(op: str, profile: Profile) -> list[str]:
     """Return the ends of the buckets that p50 and p99 lie in: of requests that are only counted, no more is known."""
     times = [row for row in profile["io_latency"] if row["op"] == op]
-    return [format_decimals(_find_quantile(times, share), 0) for share in (0.5, 0.99)]
+    return [format_decimals(find_quantile(times, share), 0) for share in (0.5, 0.99)]
 
 
 def _format_parts(rows: Rows) -> str:
@@ -217,7 +217,7 @@ def _format_files(rows: Rows) -> str:
     return "\n".join([align(table), *remainder]) if rows else ""
 
 
-def _find_quantile(histogram: Rows, share: float) -> float | None:
+def find_quantile(histogram: Rows, share: float) -> float | None:
     """Return the upper edge of the bucket that the quantile lies in, us; None for an empty histogram."""
     remaining = share * sum(row["requests"] for row in histogram)
     for row in histogram:

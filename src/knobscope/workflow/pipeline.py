@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from knobscope.errors import UserError
-from knobscope.identity import data_identity, run_identity, varied_knobs
+from knobscope.identity import data_identity, hash_identity, run_identity, varied_knobs
 from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
@@ -60,6 +60,9 @@ class Pipeline:
                 pipeline.require_installed()
             if runs:
                 recovery.require_writable(Path(pipeline.results))
+                if not workflow.remote_exec:
+                    recovery.claim_directory(workflow.snakemake_tmp_dir)
+                    recovery.claim_study(pipeline.specs.study.name)
             description = "" if workflow.remote_exec else pipeline.describe()  # finds what cannot be planned
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
@@ -74,7 +77,6 @@ class Pipeline:
             for damage in recovery.find_damaged(Path(pipeline.results)):
                 print(f"knobscope: {damage}; a run makes it anew", file=sys.stderr)
         else:
-            recovery.claim_directory(workflow.snakemake_tmp_dir)
             for sentence in recovery.set_aside_damaged(Path(pipeline.results)):
                 print(f"knobscope: {sentence}", file=sys.stderr)
             if config.get("retry_failed"):
@@ -107,7 +109,7 @@ class Pipeline:
 
     def describe(self) -> str:
         """Return what the study will measure at most and leave out, what windows will hold, and which priors fit."""
-        models = Path(self.study_file).absolute().parents[2] / "models"
+        models = Path(self.study_file).absolute().parent.parent.parent / "models"
         windows = describe_windows(self.specs, Path("results"))
         return "\n".join([describe_study(self.specs), *windows, *describe_fitting(self.specs, models)])
 
@@ -394,4 +396,14 @@ class Pipeline:
     def detect_spec(self) -> Dump:
         """What the verdicts depend on, in addition to the runs."""
         knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
-        return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
+        workloads = {name: select_fields(workload, "verdict") for name, workload in self.specs.workloads.items()}
+        # Left out where nothing is said, so that finished studies stay finished.
+        stated = {name: fields for name, fields in workloads.items() if any(fields.values())}
+        spec = {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
+        return spec | ({"workloads": stated} if stated else {})
+
+    @property
+    def report_spec(self) -> str:
+        """A hash of the words of specs that only the report shows: there may be many."""
+        specs = [*self.specs.devices.values(), *self.specs.dbms.values(), *self.specs.workloads.values()]
+        return hash_identity({"words": [select_fields(spec, "report") for spec in (self.specs.study, *specs)]}, 12)

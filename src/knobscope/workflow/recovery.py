@@ -22,6 +22,7 @@ from knobscope.sealing import break_seal, check_seal, sealed_output
 __all__ = [
     "LOOKS",
     "claim_directory",
+    "claim_study",
     "find_damaged",
     "require_own_files",
     "require_writable",
@@ -77,7 +78,10 @@ def require_own_files(results: Path) -> None:
 
 def _find_kind(path: Path) -> str:
     """Return what a path is if it is neither a regular file nor a directory, else nothing."""
-    mode = path.lstat().st_mode
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # a pipeline that runs has finished with it
+        return ""
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return ""
     return "a symbolic link" if stat.S_ISLNK(mode) else "a pipe, socket or device"
@@ -121,9 +125,26 @@ def claim_directory(temporary: Path) -> None:
             if mark.parent != temporary and _is_of(mark, directory):
                 shutil.rmtree(mark.parent)
     except BlockingIOError:
-        pass  # another pipeline is at work here; Snakemake's own locks decide
+        pass  # another pipeline is at work here, on another study
     fcntl.flock(claim, fcntl.LOCK_SH)
     (temporary / _MARK).write_text(str(directory.resolve()), encoding="utf-8")
+
+
+def claim_study(study: str) -> None:
+    """Hold a study until this process ends. Raises UserError where another pipeline works on it.
+
+    Snakemake's own locks come later, and one pipeline removes those of all others in the folder when it ends.
+    """
+    claim = os.open(
+        _SNAKEMAKE / f"knobscope-{study}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+    )
+    os.fchmod(claim, 0o600)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise UserError(
+            f"study {study}: another call works on it in this folder; wait for it, or work in another folder"
+        ) from error
 
 
 def _is_of(mark: Path, directory: Path) -> bool:
@@ -153,6 +174,8 @@ def _refuse(error: OSError) -> None:
 def _find_damage(output: Path, check: Callable[[Path], object]) -> DamagedFileError | None:
     try:
         check(output)
+    except FileNotFoundError:  # a pipeline that runs has finished with it
+        return None
     except DamagedFileError as error:
-        return error
+        return error if os.path.lexists(output) else None
     return None

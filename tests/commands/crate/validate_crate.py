@@ -13,7 +13,6 @@ from typing import Any
 from rocrate_validator import models, services
 from rocrate_validator.utils.http import HttpRequester
 
-TERMS = Path(sys.argv[2]).read_text().replace("bioschemas.org/terms/", "bioschemas.org/")
 CONTEXTS = {
     "https://w3id.org/ro/crate/1.1/context": json.loads(
         Path(sys.argv[2]).read_text().replace("bioschemas.org/terms/", "bioschemas.org/")

@@ -153,7 +153,7 @@ def test_stop_rates_on_measured_grids(name: str, response: str, ignore: str, med
 @pytest.mark.parametrize(
     ("name", "response", "ignore", "most"),
     [
-        ("mysql_5.6.26_grid.csv", "runtime", "rel_sd_of_5", 0.6 * 97),
+        pytest.param("mysql_5.6.26_grid.csv", "runtime", "rel_sd_of_5", 0.6 * 97, marks=pytest.mark.long),
         pytest.param("storm_wordcount.csv", "throughput", "latency", 0.6 * 269, marks=pytest.mark.long),
         pytest.param("berkeleydb_c_grid.csv", "y", "", 128, marks=pytest.mark.long),
     ],

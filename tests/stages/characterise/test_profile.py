@@ -127,10 +127,11 @@ def call(*arguments: str) -> int:
 
 
 def test_command_writes_the_profile_and_prints_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], loop: OpenDevice
 ) -> None:
     monkeypatch.setitem(profile._SCHEDULES, "quick", TINY)
-    (tmp_path / "here.yaml").write_text("name: here\ndescription: a disk\ntier: sata_ssd\npath: .\n")
+    spec = f"name: here\ndescription: a disk\ntier: sata_ssd\npath: {loop.directory}\n"
+    (tmp_path / "here.yaml").write_text(spec)
     out = tmp_path / "out" / "profile.json"
     assert call(str(tmp_path / "here.yaml"), "--root", str(tmp_path), "--out", str(out)) == 0
     found = json.loads(out.read_text())

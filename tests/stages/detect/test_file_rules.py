@@ -69,7 +69,8 @@ MOVED: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("kind", MOVED)
 def test_a_table_that_was_moved_is_judged_by_what_was_measured(make_study: Make, kind: str) -> None:
     fields, verdict, words = MOVED[kind]
-    knob, gain = "device.table.customers", fields.pop("moved")
+    knob, gain = "device.table.customers", fields["moved"]
+    fields = {name: value for name, value in fields.items() if name != "moved"}
     truth = {(knob, "other"): Truth(throughput=gain)}
     row = the_row(make_study(read_us=2500.0, knobs=(knob,), truth=truth, **fields).judge("read_write_interference"))
     assert row.verdict == verdict, row.sentence

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from generated_knobs import KNOBS
 from generated_studies import Study, Truth, only_row, verdicts
 
 from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
@@ -189,7 +190,18 @@ def test_intuition_ignores_what_is_too_small_to_matter(make_study: Make) -> None
     assert verdicts(study.judge("intuition"))["buffer", "32"] == "none"
 
 
-def test_a_throttle_that_throttles_is_no_mismatch(make_study: Make) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "excuse"),
+    [
+        ("throttle", "limit is there to hold I/O back, so that it does is no mismatch. Raising"),
+        ("workload", "limit is part of the load and no choice of the DBMS, so that it matters is no mismatch. Raising"),
+        ("kernel", "limit is a setting of the kernel below the DBMS, so that it matters is no mismatch of the DBMS."),
+    ],
+)
+def test_what_must_have_an_effect_is_no_mismatch(
+    make_study: Make, monkeypatch: pytest.MonkeyPatch, mechanism: str, excuse: str
+) -> None:
+    monkeypatch.setitem(KNOBS["limit"], "mechanism", mechanism)
     loss = Truth(throughput=-0.4, unaligned=0.4)
     study = make_study(
         devices=("hdd", "nvme"),
@@ -202,7 +214,7 @@ def test_a_throttle_that_throttles_is_no_mismatch(make_study: Make) -> None:
         found = study.judge(rule)
         assert "mismatch" not in set(found["verdict"])
         row = found[(found["device"] == "nvme") & (found["value"] == "100")].iloc[0]
-        assert "limit is there to hold I/O back, so that it does is no mismatch. Raising" in row["sentence"]
+        assert excuse in row["sentence"]
 
 
 def test_tier_finds_opposite_effects_and_those_that_grow(make_study: Make) -> None:

@@ -28,6 +28,15 @@ def test_a_store_is_empty_until_a_run_is_stored(tmp_path: Path) -> None:
     assert not store.is_empty
 
 
+def test_one_run_that_bpf_watched_is_enough(tmp_path: Path) -> None:
+    """One that did not start was watched by nobody."""
+    store = RunStore(tmp_path)
+    for name, monitor in (("a", None), ("b", "bpf"), ("c", None)):
+        assert not store.was_watched_by_bpf or name == "c"
+        store.save(name, {"run": {"run_id": name, "status": "ok" if monitor else "failed_start", "monitor": monitor}})
+    assert store.was_watched_by_bpf
+
+
 def test_a_half_written_run_is_no_run(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     (tmp_path / "a.json.part").write_text(json.dumps({"run": {}})[:5])

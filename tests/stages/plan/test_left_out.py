@@ -7,7 +7,7 @@ import pytest
 
 from knobscope.specs import StudySpecs, load_study
 from knobscope.stages.plan import list_dependents, list_left_out, plan_sweep
-from knobscope.stages.plan.levels import sweep_values
+from knobscope.stages.plan.levels import sweep_levels
 from knobscope.workflow.forecast import describe_left_out
 
 ROOT = Path(__file__).parents[3]
@@ -27,7 +27,8 @@ def test_every_value_is_planned_or_named(name: str) -> None:
     asked = {
         (knob, json.dumps(value))
         for knob in chosen
-        for value in sweep_values(dbms.knobs[knob], chosen[knob], usual[knob])
+        for value in sweep_levels(dbms.knobs[knob], chosen[knob], usual[knob])
+        if value != usual[knob]
     }
     rows = plan_sweep(specs, case, list(chosen))
     planned = {

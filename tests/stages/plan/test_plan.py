@@ -14,7 +14,7 @@ from knobscope.errors import UserError
 from knobscope.specs import Case, Dbms, Device, Knob, KnobChoice, Study, StudySpecs, Workload
 from knobscope.stages.plan import plan_screening, plan_sweep, screening_blocks
 from knobscope.stages.plan.earlier import read_earlier
-from knobscope.stages.plan.levels import screening_levels, sweep_values
+from knobscope.stages.plan.levels import screening_levels, sweep_levels
 from knobscope.stages.plan.rounds import MOST_ACTIVE, case_space, sampling_method
 from knobscope.stages.plan.sampling import draw_configurations
 from knobscope.tables import write_table
@@ -142,8 +142,8 @@ def test_sweep_changes_one_knob_at_a_time_in_complete_blocks(specs: StudySpecs) 
 
 def test_sweep_takes_one_value_per_order_of_magnitude_and_special_values() -> None:
     knob = Knob.model_validate(make_knob(range=[3, 5000], default=100, special={0: "off"}))
-    assert sweep_values(knob, None, 100) == [0, 3, 10, 1000, 5000]
-    assert sweep_values(knob, KnobChoice(values=[7, 100, 9]), 100) == [7, 9]
+    assert sweep_levels(knob, None, 100) == [0, 3, 10, 100, 1000, 5000]
+    assert sweep_levels(knob, KnobChoice(values=[7, 100, 9]), 100) == [7, 9, 100]
 
 
 def test_levels_hold_the_baseline_in_order() -> None:

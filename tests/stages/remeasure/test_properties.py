@@ -66,6 +66,13 @@ def test_a_layer_merges_flushed_writes_and_spreads_requests_over_queues() -> Non
     assert layered_devices(shipped("hdd-7200")) == layered_devices(shipped("local-disk")) == {}
 
 
+def test_queues_whose_number_does_not_divide_that_of_channels_leave_the_drive_as_able() -> None:
+    plain = shipped("sata-ssd").model
+    spread = layered_devices(shipped("sata-ssd"))["spread"].model
+    assert plain is not None and spread is not None and plain.channels % 8
+    assert random_read_iops(spread, 1024) == pytest.approx(random_read_iops(plain, 1024), rel=0.01)
+
+
 def test_a_device_without_a_model_has_none() -> None:
     with pytest.raises(ValueError, match="local-disk is not modelled"):
         what_if_devices(shipped("local-disk"))

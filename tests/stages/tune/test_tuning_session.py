@@ -4,14 +4,15 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from knobscope.errors import UserError
 from knobscope.specs import SpecErrors, StudySpecs, load_study
 from knobscope.stages.tune import count_runs, make_tuners, tune_case, tuning_blocks
-from knobscope.tables import CutColumns
+from knobscope.stages.tune.session import _choose_winner, _Trial
+from knobscope.tables import CutColumns, TrialRow
 
 ROOT = Path(__file__).parents[3]
 STUDY = """
@@ -131,6 +132,23 @@ def test_a_winner_lost_nothing_in_power_cuts_or_no_more_than_the_default(specs: 
     assert len(cut) == len(cut_trials)  # each once
     winners, _, _ = tune_with_cuts(specs(12), lose_as_the_default)
     assert any(values["shared_buffers"] > 512 for values in winners.values())
+
+
+def test_the_default_does_not_win_against_itself(specs: Callable[..., StudySpecs]) -> None:
+    """A tuner asks for it, and by chance that run is faster than the first one."""
+    loaded = specs()
+    assert loaded.study.tune is not None
+    tuner = make_tuners(loaded, loaded.cases[0], loaded.study.tune, RANKING)[0]
+    tuner.begin(1000.0)
+    default, other = tuner.space.default, {**tuner.space.default, "shared_buffers": 1024}
+    rows: list[dict[str, Any]] = [{"config_id": name} for name in ("default", "other")]
+    trials = [
+        _Trial(cast("TrialRow", row), values, 2000.0 - n)
+        for n, (row, values) in enumerate(zip(rows, (default, other), strict=True))
+    ]
+    assert _choose_winner(tuner, trials[:1], None, {}) is None
+    assert _choose_winner(tuner, trials, None, {}) == other
+    assert [row.get("is_winner") for row in rows] == [None, True]
 
 
 def tune_with_cuts(

@@ -28,6 +28,13 @@ _HELD_BY = {
     "requests": "the kind of its requests holds it back: their size, order, or mix of reads and writes",
 }
 
+#: Why a rule that knows no waits cannot judge -> what this window says instead.
+_TOLD_ABOVE = {
+    "computing": "where its sessions wait is told above",
+    "no_cpu": "where its sessions wait is told above",
+    "profile_too_low": "so the profile is too low: measure it again (`--characterise`)",
+}
+
 
 def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
     """Return the profile that was named, else the latest below results/ that was measured on this device."""
@@ -68,14 +75,16 @@ def judge_window(running: Running, profile: Profile, unit: int, device: DevicePr
 
 def describe_finding(finding: FindingRow, device: DeviceProfile) -> str:
     """Return a finding about a server in a sentence."""
-    if finding["verdict"] == "insufficient" or finding["evidence"] is None:
+    evidence: Mapping[str, Any] = json.loads(finding["evidence"] or "{}")
+    if not evidence or (finding["verdict"] == "insufficient" and evidence["obstacle"] not in _TOLD_ABOVE):
         return str(finding["sentence"])
-    evidence: Mapping[str, Any] = json.loads(finding["evidence"])
     source = f"its profile of {str(device['measured_at'])[:10]}"
     used = (
         f"The server keeps {device['block_device']} busy for {format_share(evidence['busy_share'])} of the time "
         f"and uses {format_share(evidence['used_share'])} of its capability, by {source}"
     )
+    if finding["verdict"] == "insufficient":
+        return f"{used}; {_TOLD_ABOVE[evidence['obstacle']]}."
     if finding["verdict"] == "none":
         return f"{used}: no mismatch."
     full = evidence["saturating_depth"]

@@ -29,7 +29,6 @@ MECHANISMS: dict[str, tuple[str, ...]] = {
     "unit": ("flush", "double_write"),
     "writeback": ("compression", "write_buffer", "double_write"),
     "checkpoint": ("checkpoint", "write_buffer", "compaction"),
-    "cap": ("cache",),
     "swap": ("cache", "write_buffer"),
 }
 #: Waits for the device.
@@ -102,7 +101,8 @@ def _judge(facts: Facts) -> str:
     busy, cores = facts.busy_share or 0, facts.cores or 0
     reads, writes, flush = (facts.operations[op] for op in ("read", "write", "flush"))
     answers = (  # the first that is true
-        (facts.is_idle, "neighbour" if busy >= _LARGE else "idle"),
+        (facts.is_idle and busy < _LARGE, "idle"),
+        (facts.is_idle and (facts.foreign_share or 0) >= _NEIGHBOURS, "neighbour"),
         (facts.flushing_share >= _LARGE, "flush" if writes.in_flight <= flush.in_flight else "write"),
         (busy < _LARGE, "cpu" if cores >= _LARGE or (facts.machine_share or 0) >= _FULL_MACHINE else "other"),
         (reads.in_flight < writes.in_flight, "write"),

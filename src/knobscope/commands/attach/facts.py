@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from knobscope.watch import Profile
+from knobscope.watch.text import find_quantile
 
 __all__ = ["Facts", "Operation", "read_facts"]
 
@@ -86,7 +87,7 @@ def read_facts(profile: Profile, *, is_limited: bool = False) -> Facts:
             device_per_s=(row["device_requests"] or 0) / seconds,
             mean_bytes=(row["bytes"] or 0) / (row["requests"] or 1),
             mean_us=_find_mean([bucket for bucket in latencies if bucket["op"] == op]),
-            p99_us=_find_quantile([bucket for bucket in latencies if bucket["op"] == op], 0.99),
+            p99_us=find_quantile([bucket for bucket in latencies if bucket["op"] == op], 0.99),
             foreign_per_s=(row["foreign_requests"] or 0) / seconds,
         )
         for op, row in rows.items()
@@ -124,12 +125,3 @@ def _find_mean(buckets: Sequence[Mapping[str, Any]]) -> float | None:
     total = sum(bucket["requests"] for bucket in buckets)
     area = sum(bucket["requests"] * (bucket["low_us"] + bucket["high_us"]) / 2 for bucket in buckets)
     return area / total if total else None
-
-
-def _find_quantile(buckets: Sequence[Mapping[str, Any]], share: float) -> float | None:
-    remaining = share * sum(bucket["requests"] for bucket in buckets)
-    for bucket in buckets:
-        remaining -= bucket["requests"]
-        if remaining <= 0:
-            return float(bucket["high_us"])
-    return None

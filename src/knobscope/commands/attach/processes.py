@@ -28,7 +28,9 @@ class Processes:
         for entry in PROC.iterdir():
             if entry.name.isdigit():
                 with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while we looked
-                    parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                    parents[int(entry.name)] = int(
+                        (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1]
+                    )
         return cls(parents)
 
     def list_ancestors(self, pid: int) -> list[int]:
@@ -63,7 +65,7 @@ def read_executable(pid: int) -> str | None:
 def read_cgroup(pid: int) -> str | None:
     """Return the cgroup v2 of a process; None where there is none. UserError: there is no such process."""
     try:
-        lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
+        lines = (PROC / str(pid) / "cgroup").read_text(errors="surrogateescape").split("\n")
     except (FileNotFoundError, ProcessLookupError) as gone:
         raise UserError(f"attach: there is no process {pid}") from gone
     path = next((line[3:] for line in lines if line.startswith("0::")), None)
@@ -74,7 +76,7 @@ def read_cgroup(pid: int) -> str | None:
 
 def find_hierarchy() -> Path | None:
     """Return where cgroup v2 is mounted; None: nowhere."""
-    for line in (PROC / "self" / "mountinfo").read_text().splitlines():
+    for line in (PROC / "self" / "mountinfo").read_text(errors="surrogateescape").splitlines():
         fields, _, filesystem = line.partition(" - ")
         if filesystem.split()[0] == "cgroup2":
             return Path(fields.split()[4])

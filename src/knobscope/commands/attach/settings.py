@@ -60,7 +60,7 @@ def choose_knobs(dbms: Dbms, mechanisms: Sequence[str]) -> Iterator[tuple[str, K
 
 def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str]) -> Advice:
     values = knob.durability if isinstance(knob.durability, list) else []
-    risk = "risk: every other value" if knob.durability is True else ""
+    risk = "risk: any other value can lose committed data" if knob.durability is True else ""
     if values:
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
     default = dbms.write(name, knob.default)

@@ -1,6 +1,5 @@
 """Reads what a comparison needs from a study's database, also from one that an earlier version of knobscope wrote."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from knobscope.specs import Case
 from knobscope.specs.models.thread_classes import SESSION
 from knobscope.specs.reading.arguments import find_results
 from knobscope.study_data.opening import open_study
+from knobscope.study_data.study import without_nan
 from knobscope.tables import TABLES, fetch_limited
 
 if TYPE_CHECKING:
@@ -123,9 +123,4 @@ def _select(
     select_list = ", ".join(f'"{name}"' for name in named)
     rows = fetch_limited(connection.execute(f'SELECT {select_list} FROM "{table}" {condition}'))  # noqa: S608
     absent = dict.fromkeys(name for name in columns if name not in present)
-    return [{**absent, **dict(zip(named, map(_without_nan, row), strict=True))} for row in rows]
-
-
-def _without_nan(value: Any) -> Any:
-    """Return NULL for NaN: both mean that there is no number."""
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return [{**absent, **dict(zip(named, map(without_nan, row), strict=True))} for row in rows]

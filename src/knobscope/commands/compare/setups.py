@@ -96,7 +96,8 @@ def compare_workloads(a: StudyTables, b: StudyTables, pair: CasePair) -> Workloa
     fields = [_setup_of(study, "workload", case.workload) for study, case in ((a, pair.a), (b, pair.b))]
     if not all(fields):
         threads = [
-            {row["threads"] for row in study.of_case("cases", case)} for study, case in ((a, pair.a), (b, pair.b))
+            {row["threads"] for row in study.of_case("cases", case)} - {None}
+            for study, case in ((a, pair.a), (b, pair.b))
         ]
         if all(threads) and threads[0] != threads[1]:
             return Workloads(False, "the number of threads differs")

@@ -175,8 +175,8 @@ def others_sentence(case: CaseComparison) -> str:
     count = configurations.faster + configurations.slower + configurations.unclear
     summary = (
         f"Of {plural(count, 'other configuration')} that both studies measured, B is clearly faster in "
-        f"{configurations.faster or 'none'} and clearly slower in {configurations.slower or 'none'} (99 % each); "
-        f"{configurations.unclear or 'none'} cannot be told."
+        f"{configurations.faster or 'none'} and clearly slower in {configurations.slower or 'none'} (99 % each)"
+        f"{f'; {configurations.unclear} cannot be told' if configurations.unclear else ''}."
     )
     if default.low is None or default.high is None or default.low <= 0 <= default.high:
         return summary
@@ -199,7 +199,10 @@ def times_sentence(case: CaseComparison) -> str:
     if interleaved:
         return f"The runs of A ({spans[0]}) and of B ({spans[1]}) overlap in time."
     first, second = ("A", "B") if a[1] < b[0] else ("B", "A")
-    limit = "" if case.times.are_apart else " The interval knows only how blocks of one study differ."
+    is_measured = any(measured.low is not None for measured in case.levels)
+    limit = (
+        "" if case.times.are_apart or not is_measured else " The interval knows only how blocks of one study differ."
+    )
     return (
         f"A ran from {spans[0]}, B from {spans[1]}: all runs of {first} were over before those of {second} began, so a "
         f"difference may be the machine's and not the set-up's.{limit}"

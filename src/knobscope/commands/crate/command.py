@@ -70,8 +70,10 @@ def _pack(folder: Path, target: Path) -> None:
 
 
 def _open(args: argparse.Namespace) -> int:
-    name = args.open.name.removesuffix(".zip").removesuffix(".crate")
+    name = args.open.resolve().name.removesuffix(".zip").removesuffix(".crate")
     out = _choose_out(args.out, f"{name}-opened")
+    if args.open.is_dir() and out.resolve().is_relative_to(args.open.resolve()):
+        raise UserError(f"{out} is inside the crate, which would change it; write elsewhere with --out")
     study = open_crate(args.open, out)
     redraw(out, study)
     count, differing = differing_files(out)

@@ -19,9 +19,9 @@ _README = """\
 # Study {name}, measured with knobscope {version}
 
 `measured/report.html` is its report, `measured/study.duckdb` holds all tables, `measured/figures` every figure with its
-data (CSV) and query (SQL). To draw all figures again, and compare them with these:
+data (CSV) and query (SQL). With knobscope {version} installed (`pip install .` in a checkout of that version), all
+figures can be drawn again, and compared with these:
 
-    pip install knobscope=={version}
     knobscope crate --open THIS-FOLDER-OR-ZIP
 
 To repeat the measurements on another machine, in this folder, and compare them with these:
@@ -42,7 +42,7 @@ def read_with_files(study: Path, root: Path) -> tuple[StudySpecs, list[Path]]:
     read: dict[Path, None] = {}
     with observe_reading(lambda path: read.setdefault(_normalise(path))):
         specs = load_study(study, root, runnable=False)
-    project = study.absolute().parents[2]
+    project = study.absolute().parent.parent.parent
     own = [path for path in read if not path.is_relative_to(SHIPPED / "rules")]
     if outside := [path for path in own if not path.is_relative_to(project)]:
         raise UserError(f"{study} reads {outside[0]}; expected all its specs below {project}, which a crate can hold")
@@ -60,7 +60,7 @@ def copy_contents(folder: Path, study: Path, root: Path, results: Path, version:
     database = results / "study.duckdb"
     if not database.is_file():
         raise UserError(f"no {database}; expected the results of a finished study")
-    project = study.absolute().parents[2]
+    project = study.absolute().parent.parent.parent
     for file in files:
         _copy(project / file, folder / file)
     for name in ("Snakefile", "rules", "profiles/default", "CITATION.cff", "LICENSE"):

@@ -12,7 +12,7 @@ from knobscope.devices import find_block_device
 from knobscope.devices.privileged import find_sudo
 from knobscope.devices.program import find_program as find_device_program
 from knobscope.errors import UserError
-from knobscope.generators import DSDGEN, find_clients
+from knobscope.generators import DSDGEN, find_clients, find_java
 from knobscope.processes import make_sandbox, open_network
 from knobscope.servers import limit_memory
 from knobscope.specs import (
@@ -58,10 +58,14 @@ def _check_dbms(folder: Path) -> Iterator[Finding]:
         try:
             dbms = read_spec(file, Dbms, None)[1]
         except SpecErrors as error:
-            yield Finding("DBMS", file.stem, False, False, f"its spec is wrong: knobscope validate {file} ({error})")
+            yield _wrong_spec("DBMS", file, error)
             continue
         usable, text = attempt(lambda dbms=dbms: _describe_dbms(dbms))  # type: ignore[misc]
         yield Finding("DBMS", dbms.name, usable, False, text)
+
+
+def _wrong_spec(kind: Literal["DBMS", "generator"], file: Path, error: SpecErrors) -> Finding:
+    return Finding(kind, file.stem, False, False, f"its spec is wrong: knobscope validate {file} ({error})")
 
 
 def _describe_dbms(dbms: Dbms) -> str:
@@ -89,8 +93,12 @@ def _check_generators(folder: Path) -> Iterator[Finding]:
     yield Finding("generator", "ycsb", usable, True, text)
     yield _check_programs("tpcds", {"python": DSDGEN})
     for file in sorted(folder.glob("*.yaml")):
-        generator = read_spec(file, Generator, None)[1]
-        yield _check_programs(generator.name, generator.programs)
+        try:
+            generator = read_spec(file, Generator, None)[1]
+        except SpecErrors as error:
+            yield _wrong_spec("generator", file, error)
+        else:
+            yield _check_programs(generator.name, generator.programs)
 
 
 def _check_programs(name: str, programs: dict[str, Program]) -> Finding:
@@ -108,7 +116,7 @@ def _check_tools() -> Iterator[Finding]:
 
 
 def _describe_java() -> str:
-    parts = _run(["java", "-version"], f"apt-get install openjdk-{_MIN_JAVA}-jdk-headless").split('"')
+    parts = _run([find_java(), "-version"], f"apt-get install openjdk-{_MIN_JAVA}-jdk-headless").split('"')
     if int(parts[1].split(".")[0]) < _MIN_JAVA:
         raise UserError(f"version {parts[1]}; apt-get install openjdk-{_MIN_JAVA}-jdk-headless")
     return parts[1]

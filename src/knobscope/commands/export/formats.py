@@ -1,11 +1,13 @@
 """A search space as Optuna, SMAC (ConfigSpace) and MLOS read it; each function returns what goes into the JSON file."""
 
-from collections.abc import Callable
+import ast
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from knobscope.commands.export.conditions import ALWAYS, Condition, activate, join
-from knobscope.commands.export.forbidden import forbid
+from knobscope.commands.export.forbidden import fold, forbid
 from knobscope.specs import Value
+from knobscope.specs.models.expression import parse_expression
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
 from knobscope.stages.tune.optuna_space import IN_RANGE, distributions, load_optuna, special_name
 
@@ -71,7 +73,17 @@ def to_smac(space: SearchSpace) -> Json:
         "forbiddens": [clause for clauses, _ in constraints.values() for clause in clauses],
         "python_module_version": "1.2.0",
         "format_version": 0.4,
-        "knobscope": _about(space),
+        "knobscope": _about(space) | {"not_expressed": _not_expressed(space, constraints)},
+    }
+
+
+def _not_expressed(space: SearchSpace, constraints: Mapping[str, tuple[list[Json], bool]]) -> dict[str, str]:
+    """Return the `requires` of fixed knobs that the clauses do not hold; parameters have theirs in `meta`."""
+    tuned = {parameter.name for parameter in space.parameters}
+    return {
+        knob: space.constraints[knob]
+        for knob, (_, is_complete) in constraints.items()
+        if knob not in tuned and not is_complete
     }
 
 
@@ -106,7 +118,7 @@ def _smac_choice(name: str, choices: list[Any], default: Value) -> Json:
 def to_mlos(space: SearchSpace) -> Json:
     """Return one group of tunable parameters as mlos_bench reads it (tunable-params-schema.json).
 
-    MLOS knows special values but no constraints: a `requires` stands in the parameter's `meta`.
+    MLOS knows special values but no constraints: a `requires` stands in the `meta` of the parameters that it names.
     """
     group = {"description": f"Knobs of {space.case}, most important first", "cost": 1}
     return {
@@ -121,7 +133,7 @@ def _mlos_parameter(space: SearchSpace, parameter: Parameter) -> Json:
     about = {
         "mechanism": parameter.knob.mechanism,
         "unit": parameter.knob.unit,
-        "requires": space.constraints.get(parameter.name),
+        "requires": _requirements_on(space, parameter.name),
     }
     meta = {key: text for key, text in about.items() if text is not None}
     described = {"description": parameter.knob.description or parameter.name, "meta": meta}
@@ -141,6 +153,17 @@ def _mlos_parameter(space: SearchSpace, parameter: Parameter) -> Json:
     if parameter.special:
         number["special"] = list(parameter.special)
     return {**described, **number, "log": parameter.knob.scale == "log"}
+
+
+def _requirements_on(space: SearchSpace, name: str) -> str | None:
+    """Return the own `requires` of a parameter, and those of fixed knobs that name it, with their values."""
+    tuned = {parameter.name for parameter in space.parameters}
+    texts = [
+        text if knob == name else f"({ast.unparse(fold(space, text))})"
+        for knob, text in space.constraints.items()
+        if knob == name or (knob not in tuned and name in parse_expression(text).names)
+    ]
+    return " and ".join(texts) or None
 
 
 def _about(space: SearchSpace) -> Json:

@@ -14,9 +14,11 @@ from knobscope.specs.reading.base import suggest
 
 __all__ = ["Line", "read_cells"]
 
+#: Whole numbers as DuckDB has them: from, and below.
+_WHOLE = {"INTEGER": (-(1 << 31), 1 << 31), "BIGINT": (-(1 << 63), 1 << 63), "UBIGINT": (0, 1 << 64)}
+#: Figures whose products with each other DuckDB still has.
+_MOST_REAL = 1e18
 #: Texts that may have several lines: words of programs.
-#: Whole numbers as DuckDB has them, and figures whose products with each other still are.
-_MOST_WHOLE, _MOST_REAL = 1 << 63, 1e18
 _SEVERAL_LINES = ("reason", "disturbance", "log_tail")
 #: What would not stay text where it is shown or written: line breaks, escape sequences, marks that turn text around.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -141,7 +143,8 @@ def _read_numbers(
         print(f"{name}: numbers, {', '.join(numbers.notes)}", file=sys.stderr)
     if kind == "DOUBLE":
         return {text: float(value) for text, value in numbers.values.items() if abs(value) < _MOST_REAL}, expected
-    whole = {text: value for text, value in numbers.values.items() if abs(value) < _MOST_WHOLE}
+    low, high = _WHOLE[kind]
+    whole = {text: value for text, value in numbers.values.items() if low <= value < high}
     return {text: int(value) for text, value in whole.items() if value == int(value)}, expected
 
 

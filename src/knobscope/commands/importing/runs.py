@@ -15,7 +15,7 @@ from knobscope.cells import Problems, read_text_table
 from knobscope.commands.importing.cells import Line, read_cells
 from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, side_columns
 from knobscope.commands.importing.layout import Layout
-from knobscope.commands.importing.sessions import name_sessions
+from knobscope.commands.importing.sessions import SESSION, name_sessions
 from knobscope.specs import Case
 from knobscope.specs.models.device import Tier
 from knobscope.specs.models.knob import Mechanism
@@ -25,6 +25,8 @@ from knobscope.tables import NO_BLOCK
 __all__ = ["STATUSES", "ImportedRun", "ImportedTable", "read_runs"]
 
 STATUSES = ("ok", "failed_start", "failed_run", "rejected_value", "timeout", "invalid")
+#: Columns that may be below zero: a clock that is behind, and throughput that fell over the window.
+_SIGNED = ("client_clock_offset_us", "client_clock_change_us", "window_change")
 _WORDS: dict[str, tuple[str, ...]] = {
     "tier": get_args(Tier),
     "status": STATUSES,
@@ -86,7 +88,7 @@ def read_runs(
     for dbms, knob in dict.fromkeys((run.case.dbms, knob) for run in runs for knob in layout.baseline):
         knob_facts.setdefault((dbms, knob), {})["baseline"] = layout.baseline[knob]
     case_facts = _facts(path, _case_lines(runs), _CASE_FACTS, problems)
-    tables = {name: _read_side(name, file, runs, "run" in header, problems) for name, file in side.items()}
+    tables = {name: _read_side(name, file, runs, "run" in header, problems, decimal) for name, file in side.items()}
     problems.raise_if_any()
     return ImportedTable(runs, knob_facts, case_facts, tables, path, bool(knobs))
 
@@ -152,7 +154,7 @@ def _check_metrics(path: Path, line: Line, problems: Problems) -> None:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if name == "throughput_ops" and is_number and ok and value <= 0:
             problems.add(path, line.number, name, f"{value:g}", "a number above 0, or a `status` of failure")
-        elif is_number and value < 0:
+        elif is_number and value < 0 and name not in _SIGNED:
             problems.add(path, line.number, name, f"{value:g}", "a number from 0 on")
 
 
@@ -190,7 +192,8 @@ def _runs_of_block(
         repeat = repeats[value] if line["repeat"] is None else line["repeat"]
         repeats[value] += 1
         name = line["run"] or f"{case}/{block}/{position}"
-        yield ImportedRun(name, case, block, position, repeat, of_run, line["session"] or session, line)
+        own = f"{SESSION}, {line['session']}" if line["session"] else session
+        yield ImportedRun(name, case, block, position, repeat, of_run, own, line)
 
 
 def _read_settings(line: Line, knobs: Sequence[str]) -> dict[str, str]:
@@ -271,15 +274,14 @@ def _facts(
 
 
 def _read_side(
-    table: str, path: Path, runs: Sequence[ImportedRun], named: bool, problems: Problems
+    table: str, path: Path, runs: Sequence[ImportedRun], named: bool, problems: Problems, decimal: str | None
 ) -> list[dict[str, Any]]:
     """Return the rows of a side table, `run` renamed to `run_id`."""
     columns = side_columns(table)
     key = "run" if "run" in columns else "device"
     side = read_text_table(path, problems)
-    lines, header = (
-        ([], []) if side is None else read_cells(side, columns, {key: "this column, which is required"}, problems)
-    )
+    required = {key: "this column, which is required"}
+    lines, header = ([], []) if side is None else read_cells(side, columns, required, problems, decimal)
     if key == "run" and not named:
         problems.add(path, 1, key, "runs by name", "a column `run` in the table of runs, too")
         return []

@@ -21,7 +21,7 @@ from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import Conclusions, conclude
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
 
-__all__ = ["Accuracy", "measure_accuracy"]
+__all__ = ["Accuracy", "conclude_fit", "measure_accuracy"]
 
 #: Beyond half of all settings nobody samples; steps are not smaller than this.
 MOST_RATE, LEAST_STEP = 0.5, 0.1
@@ -99,7 +99,7 @@ def _size(sweep: _Sweep, rate: float) -> int:
 
 
 def _conclude_all(sweep: _Sweep, model: str) -> Conclusions | None:
-    return _conclude(*_fit(sweep, sweep.runs, model, sweep.seed))
+    return conclude_fit(*_fit(sweep, sweep.runs, model, sweep.seed))
 
 
 def _run_trial(
@@ -120,7 +120,7 @@ def _run_trial(
         r2 = mismatched = np.nan
         if stop.model is not None and len(unsampled) > 1:
             r2 = r_squared(means[unsampled], stop.model.predict(grid.take(unsampled)))
-        conclusions, reference = _conclude(stop, runs), complete[model]
+        conclusions, reference = conclude_fit(stop, runs), complete[model]
         if conclusions is not None and reference is not None:
             mismatched = conclusions.mismatch(reference)
         results.append((r2, mismatched))
@@ -132,7 +132,8 @@ def _fit(sweep: _Sweep, runs: Runs, model: str, seed: int) -> tuple[Stop, Runs]:
     return decide_stop(runs, model, sweep.runs.settings, sweep.threshold, FOLDS, seed), runs
 
 
-def _conclude(stop: Stop, runs: Runs) -> Conclusions | None:
+def conclude_fit(stop: Stop, runs: Runs) -> Conclusions | None:
+    """Return what a fit says of each factor; None where nothing was fitted."""
     if stop.model is None:
         return None
     explained = stop.model.explain(runs.settings, runs.response)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.commands.table.accuracy import measure_accuracy
+from knobscope.commands.table.accuracy import conclude_fit, measure_accuracy
 from knobscope.commands.table.documents import ReplayDocument
 from knobscope.commands.table.replay_page import render_page
 from knobscope.commands.table.table import (
@@ -38,7 +38,6 @@ from knobscope.statistics.stability import (
     STOP_RULES,
     Conclusions,
     StopRule,
-    conclude,
     count_stable,
     decide,
     explain_stability,
@@ -126,7 +125,7 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         decide_now = partial(decide_stop, runs, plan.model, grid, plan.threshold, plan.splits, seed, looks)
         stop = decide_now(only_whether=quick, only_deciding=plan.stop != "r2")
         progress.say(f"trial {trial + 1}: {len(sampled)} of {len(grid)} settings")
-        history.append(_conclude(stop, runs) if plan.stop != "r2" else None)
+        history.append(conclude_fit(stop, runs) if plan.stop != "r2" else None)
         stable = count_stable(history)
         stopped = decide(plan.stop, stop.stopped, stable, plan.stable_rounds)
         if stopped:
@@ -150,13 +149,6 @@ class _Progress:
         if monotonic() - self._said >= _QUIET_S:
             print(text, file=sys.stderr, flush=True)
             self._said = monotonic()
-
-
-def _conclude(stop: Stop, runs: Runs) -> Conclusions | None:
-    if stop.model is None:
-        return None
-    explained = stop.model.explain(runs.settings, runs.response)
-    return conclude(explained, important_points(stop, runs, explained, {}))
 
 
 def _report(

@@ -125,7 +125,7 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
         raise UserError(f"no columns {', '.join(missing)}; the table has {columns}")
     if named is not None and args.response in named:
         raise UserError(f"{args.response!r} is the response and cannot be a factor")
-    broken, outcomes, failed_values = table.rows_failed(args.failed_value)
+    broken, outcomes, failed_values = table.rows_failed(args.failed_value, args.response)
     factors = named or _other_columns(table, args.response, [*(ignored or []), *outcomes])
     if named is None:
         refuse_outcomes({name: table.columns[name].counts() for name in factors})

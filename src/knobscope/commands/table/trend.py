@@ -1,6 +1,7 @@
 """`knobscope trend`: the curve of one factor, with its knee, turning points and cliffs."""
 
 import argparse
+import math
 from typing import Any
 
 import numpy as np
@@ -187,5 +188,7 @@ def _describe_point(factor: str, point: dict[str, Any]) -> str:
     where = f"{point['type']} at {factor} = {point['value']:g}"
     if point["type"] == "cliff":
         return f"{where} (the step to it is {100 * point['turn_ratio']:.0f} % of the range)"
-    ratio = "infinite" if point["turn_ratio"] is None else f"{point['turn_ratio']:.2f}"
+    if math.isnan(point["turn_ratio"]):  # of a point at an end
+        return where
+    ratio = "infinite" if math.isinf(point["turn_ratio"]) else f"{point['turn_ratio']:.2f}"
     return f"{where} (turn ratio |slope above / slope below - 1|: {ratio})"

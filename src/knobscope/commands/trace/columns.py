@@ -21,6 +21,7 @@ __all__ = [
     "MAX_TIME_NS",
     "OPERATIONS",
     "Counts",
+    "Edges",
     "fetch_columns",
     "fetch_rows",
     "open_text",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 Row = TypeVar("Row")
+#: Where intervals begin, and where the last one ends, in ns.
+Edges = NDArray[np.int64]
 
 #: The index of an operation here is its number in column `op`.
 OPERATIONS = ("read", "write", "discard", "flush")
@@ -70,7 +73,6 @@ class Counts:
     truncated_lines: int = 0  # the last one, when it ends too early
     out_of_order: int = 0  # requests that the file has after a later one
     completions_without_start: int = 0
-    starts_without_completion: int = 0
     requeues: int = 0
     others: int = 0  # neither read, write, discard nor flush: without a size, or a command of the driver's own
     lost_events: int | None = None

@@ -100,16 +100,15 @@ def _format_event(event: re.Match[str], number: int, action: str) -> str:
 def convert_biosnoop(path: Path, out: Path, disk: str | None) -> None:
     """Write the lines of biosnoop as CSV; of several disks, `disk` names one. UserError: a line makes no sense."""
     with open_text(path) as text:
-        rows = list(_read_biosnoop(path, text))
-    disks = sorted({row["DISK"] for row in rows})
+        disks = sorted({row["DISK"] for row in _read_biosnoop(path, text)})
     if disk is None and len(disks) > 1:
         raise UserError(f"{path} has several devices ({', '.join(disks)}); expected one of them as --device")
     if disk is not None and disk not in disks:
         raise UserError(f"--device: {path} has no requests of {disk}; expected one of {', '.join(disks)}")
-    with out.open("w", newline="", encoding="utf-8") as file:
+    with open_text(path) as text, out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["ts_ns", "lba", "len_sectors", "op", "flush", "lat_ns"])
-        for row in rows:
+        for row in _read_biosnoop(path, text):
             if row["DISK"] == (disk or disks[0]):
                 writer.writerow(_convert_row(row))
 

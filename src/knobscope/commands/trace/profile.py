@@ -4,9 +4,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
-from knobscope.commands.trace.columns import OPERATIONS, fetch_columns, fetch_rows
+from knobscope.commands.trace.columns import OPERATIONS, Edges, fetch_columns, fetch_rows
 from knobscope.commands.trace.depth import Depth, measure_depth
 from knobscope.commands.trace.reading import Trace
 from knobscope.commands.trace.streams import count_followers, follow_streams
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceDocument", "profile_trace"]
 
-Edges = NDArray[np.int64]
 
 _INTERVAL_NS = 100_000_000  # of the series, as live
 _MAX_INTERVALS = 36_000  # an hour; longer traces have longer intervals
@@ -125,7 +123,7 @@ def _choose_interval(span_ns: int) -> int:
 
 def _make_edges(begin: int, end: int, interval_ns: int) -> Edges:
     """Return where intervals begin, and where the last one ends; that may be a shorter one."""
-    return np.append(np.arange(begin, end, interval_ns, dtype=np.int64), np.int64(end))
+    return np.append(np.arange(begin, max(end, begin + 1), interval_ns, dtype=np.int64), np.int64(max(end, begin + 1)))
 
 
 def _list_operations(
@@ -193,7 +191,7 @@ def _list_series(
     connection: "duckdb.DuckDBPyConnection", edges: Edges, interval_ns: int, depth: Depth | None
 ) -> list[IoSeriesRow]:
     """Return rows per interval and operation; a stall has no requests, but a depth."""
-    counted = list_intervals(connection, int(edges[0]), interval_ns)
+    counted = list_intervals(connection, edges, interval_ns)
     by_interval = {number: {row["op"]: row for row in rows} for number, rows in groupby(counted, lambda r: r["number"])}
     in_flight = dict.fromkeys(OPERATIONS, 0)
     nothing: IntervalRow = {"number": 0, "op": "", "requests": 0, "bytes": 0, "completed": 0, "latency_mean_us": None}

@@ -97,7 +97,8 @@ def _make_readable(path: Path, chosen: Format, folder: Path, device: str | None)
     """Return the trace as DuckDB can read it: another file in `folder` if it cannot read this one."""
     if chosen == "parquet":
         return path
-    check_text(path, MOST_REQUESTS + 1 if chosen == "csv" else None)
+    # Of a request these have one line, which blkparse and ftrace have not.
+    check_text(path, {"csv": MOST_REQUESTS + 1, "biosnoop": MOST_REQUESTS + _FIRST_LINES}.get(chosen))
     out = folder / "text"
     if chosen == "ftrace":
         convert_events(path, out)

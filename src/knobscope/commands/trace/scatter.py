@@ -89,10 +89,11 @@ def _draw(width: float, groups: list[Group]) -> "Canvas":
     from knobscope.figures.scales import Scale, linear_ticks, short_number
 
     canvas = Canvas(width, _HEIGHT)
-    times = np.concatenate([group.times for group in groups])
+    nothing = np.empty(0, np.int64)  # a trace of flushes alone has no groups
+    times = np.concatenate([nothing, *(group.times for group in groups)])
     begin, end = (int(times.min()), int(times.max())) if len(times) else (0, 1)
     across = Scale(0, max(end - begin, 1) / 1e9, _LEFT, width - 8)
-    bands = _find_bands(np.concatenate([group.addresses for group in groups]))
+    bands = _find_bands(np.concatenate([nothing, *(group.addresses for group in groups)]))
     frames = _stack_frames(bands, across)
     for (low, high), frame in zip(bands, frames, strict=True):
         inside = [(group.addresses >= low) & (group.addresses <= high) for group in groups]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, TypedDict
 
-from knobscope.commands.trace.columns import OPERATIONS, fetch_rows
+from knobscope.commands.trace.columns import OPERATIONS, Edges, fetch_rows
 from knobscope.tables import IoProfileRow
 from knobscope.tables.block_layer import IoLatencyRow, IoSizeRow
 from knobscope.watch.profile import LatencyRow
@@ -131,16 +131,21 @@ def list_latencies(connection: "duckdb.DuckDBPyConnection") -> list[LatencyRow]:
     return fetch_rows(connection, LatencyRow, query)
 
 
-def list_intervals(connection: "duckdb.DuckDBPyConnection", begin_ns: int, interval_ns: int) -> list[IntervalRow]:
-    """Return per interval and operation what was issued and what was completed; `number` counts intervals from 0."""
+def list_intervals(connection: "duckdb.DuckDBPyConnection", edges: Edges, interval_ns: int) -> list[IntervalRow]:
+    """Return per interval and operation what was issued and what was completed; `number` counts intervals from 0.
+
+    What happens when the last interval ends belongs to it.
+    """
+    begin_ns, last = int(edges[0]), len(edges) - 2
     query = f"""
         WITH issued AS (
             SELECT
-                (ts_ns - {begin_ns}) // {interval_ns} AS number, op, count(*) AS requests, sum(bytes)::BIGINT AS bytes
+                least((ts_ns - {begin_ns}) // {interval_ns}, {last}) AS number, op, count(*) AS requests,
+                sum(bytes)::BIGINT AS bytes
             FROM requests GROUP BY ALL
         ), completed AS (
             SELECT
-                (ts_ns + lat_ns - {begin_ns}) // {interval_ns} AS number, op, count(*) AS completed,
+                least((ts_ns + lat_ns - {begin_ns}) // {interval_ns}, {last}) AS number, op, count(*) AS completed,
                 avg(lat_ns) / 1e3 AS latency_mean_us
             FROM requests WHERE lat_ns IS NOT NULL GROUP BY ALL
         )

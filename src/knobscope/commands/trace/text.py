@@ -87,11 +87,14 @@ def _over_time(locality: Locality) -> str:
     missed = [window.miss_share for window in windows if window.miss_share is not None]
     if len(windows) < 2 or not missed:
         return ""
-    return (
-        f" Of {len(locality.windows)} windows of {format_seconds(locality.windows[0].end_s)}, each used "
-        f"{format_size(min(sizes))} to {format_size(max(sizes))}; that cache would save "
-        f"{format_share(1 - max(missed))} to {format_share(1 - min(missed))} of what was read in one."
+    text = (
+        f" {len(windows)} of {len(locality.windows)} windows of {format_seconds(locality.windows[0].end_s)} have "
+        f"requests, for {format_size(min(sizes))} to {format_size(max(sizes))} in each"
     )
+    if locality.useful_cache_bytes is None:
+        return f"{text}."
+    saved = f"{format_share(1 - max(missed))} to {format_share(1 - min(missed))}"
+    return f"{text}; that cache would save {saved} of what was read in one."
 
 
 def _describe(row: Mapping[str, Any], latency: Mapping[str, Any] | None) -> str:

@@ -55,9 +55,8 @@ def read_generic(output: Output, interval_s: float) -> LoadResult:
 
 def _read_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Yield the rows, numbers as such; JSON where a line is an object, else CSV from its head on."""
-    if any(line.startswith("{") for line in lines):
-        numbered = [(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.startswith("{")]
-    else:
+    numbered = [(number, row) for number, line in enumerate(lines, 1) if (row := _read_object(line)) is not None]
+    if not any("second" in row for _, row in numbered):
         heads = [number for number, line in enumerate(lines) if "second" in line.split(",") and "operations" in line]
         if len(heads) != 1:
             raise ValueError(f"{len(heads)} heads of a CSV with `second` and `operations` instead of one, and no JSON")
@@ -68,6 +67,17 @@ def _read_rows(lines: Sequence[str]) -> Iterator[Row]:
             yield _read_row(row)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"line {number}: no such row as expected ({error!r}): {str(row)[:120]}") from error
+
+
+def _read_object(line: str) -> dict[str | None, Any] | None:
+    """Return the JSON object of a line; None where it is none, whatever it begins with."""
+    if not line.startswith("{"):
+        return None
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _read_row(row: Mapping[str | None, Any]) -> Row:

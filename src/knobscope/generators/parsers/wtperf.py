@@ -53,7 +53,7 @@ def read_wtperf(output: Output, interval_s: float) -> LoadResult:
     monitored = _monitor(output)
     checks.append(Check("lines of monitor.json", len(monitored), "the window", window_s - 2, window_s + 2))
     intervals = _intervals(monitored, ok, window_s)
-    return LoadResult(window_s, operations, intervals, checks_of_output=checks, in_flight=output.threads)
+    return LoadResult(window_s, operations, intervals, checks_of_output=checks, in_flight=output.threads, interval_s=1)
 
 
 def _read_histogram(output: Output, kind: str) -> list[tuple[float, int]]:

@@ -58,7 +58,13 @@ def random_write_iops(model: DeviceModel, depth: int) -> float | None:
     if isinstance(model, DiskModel):
         return None
     bus = _transfer_to_s(model, PAGE)
-    return _closed(depth, _write_s(model, PAGE) + bus, _store_s(model, PAGE, model.random_write), bus)
+    return _closed(depth, _write_s(model, PAGE) + bus, _each_write_s(model, PAGE, model.random_write), bus)
+
+
+def _each_write_s(model: FlashModel, length: int, overhead: Duration) -> float:
+    """Return how far apart writes end at best; without a cache each keeps one of the channels busy."""
+    written = _write_s(model, length) / model.channels if model.cache.bytes == 0 else 0.0
+    return max(_store_s(model, length, overhead), written)
 
 
 def _write_s(model: FlashModel, length: int) -> float:
@@ -88,7 +94,9 @@ def sequential_write_rate(model: DeviceModel, length: int = SEQUENTIAL, depth: i
         bus = _transfer_s(model, length)
         return length * _closed(depth, model.write.s + bus, length / model.media.bytes, bus)
     bus = _transfer_to_s(model, length)
-    return length * _closed(depth, _write_s(model, length) + bus, _store_s(model, length, model.sequential_write), bus)
+    return length * _closed(
+        depth, _write_s(model, length) + bus, _each_write_s(model, length, model.sequential_write), bus
+    )
 
 
 def latencies_alone(model: DeviceModel) -> Latencies:

@@ -92,6 +92,12 @@ class DiskModel(_Common):
     track_seek: Duration = Field(description="Seek to a neighbouring track.")
     rotation: Duration = Field(description="One turn: 8.333ms at 7200 turns a minute.")
     media: Rate = Field(description="Rate to and from the platters.")
+    # Left out where it follows from the others: what identifies runs on a device stays the same.
+    track: Size | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="Bytes of a track, which a disk reads ahead; absent: what passes under the head in one turn.",
+    )
     queue: int = Field(default=32, ge=1, description="Requests among which the disk chooses the nearest.")
 
     @model_validator(mode="after")

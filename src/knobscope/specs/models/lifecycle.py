@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.drivers import Driver
 from knobscope.specs.models.template import AskedKnob, Template, TemplateOrKnobs, TemplateOrPassword
@@ -107,8 +107,16 @@ class Readback(SpecModel):
         return self.query is not None or self.each is not None
 
 
+def _sets_something(option: str) -> str:
+    if option.startswith(("-XX:On", "-XX:Flags=", "-XX:VMOptionsFile=", "-Xbootclasspath")):
+        raise ValueError("an option that runs nothing, and adds no options or classes")
+    return option
+
+
 #: Options of the java program that set something; what is run, and with which classes, is not for them to say.
-JvmOption = Annotated[str, Field(pattern=r"^(-X[^\s]+|-D[^\s]+|--(add|enable)-[^\s]+|-ea)$")]
+JvmOption = Annotated[
+    str, Field(pattern=r"^(-X[^\s]+|-D[^\s]+|--(add|enable)-[^\s]+|-ea)$"), AfterValidator(_sets_something)
+]
 
 #: The binding of every DBMS that speaks SQL through JDBC.
 SQL_BINDING = "knobscope.JdbcBinding"

@@ -90,23 +90,27 @@ def _machine() -> dict[str, object]:
     return {"kernel": platform.release(), "machine": platform.node(), "cores": os.cpu_count(), "awake": awake}
 
 
-def read_transport() -> Transport | None:
-    """Return the figures that were measured on this machine; None when there are none for it as it is now."""
+def read_transport(*, measuring: bool = False) -> Transport | None:
+    """Return the figures that were measured on this machine; None when there are none for it as it is now.
+
+    `measuring`: also those of a calibration that has not ended, which hold for its own devices alone.
+    """
     try:
         content = read_sealed(transport_file())
     except (FileNotFoundError, DamagedFileError):
         return None  # measured anew
     figures = content["transport"]
     holds = content["machine"] == _machine() and set(figures) == {field.name for field in fields(Transport)}
-    if not holds:
+    if not holds or (content.get("is_measuring") and not measuring):
         return None
     loads = {name: tuple(map(tuple, figures[name])) for name in ("queue", "page_queue")}
     return Transport(**figures | loads | {"outside": tuple(figures["outside"])})
 
 
-def write_transport(transport: Transport) -> None:
-    """Keep the figures."""
-    write_sealed(transport_file(), {"machine": _machine(), "transport": asdict(transport)})
+def write_transport(transport: Transport, *, measuring: bool = False) -> None:
+    """Keep the figures; `measuring`: until the calibration ends, which may be killed before."""
+    content = {"machine": _machine(), "transport": asdict(transport)}
+    write_sealed(transport_file(), content | ({"is_measuring": True} if measuring else {}))
 
 
 def forget_transport() -> None:

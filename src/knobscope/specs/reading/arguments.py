@@ -1,6 +1,7 @@
 """Arguments that the commands of all stages share."""
 
 import argparse
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -53,10 +54,16 @@ def choose_study(args: argparse.Namespace) -> Path:
 def list_results(study: str, *patterns: str, may_be_none: bool = False) -> list[Path]:
     """Return the files in a study's results that match one of the patterns. UserError: there are none, and must be."""
     folder = Path("results") / study
-    files = sorted(path for pattern in patterns for path in folder.glob(pattern) if not path.name.startswith("."))
+    found = (path for pattern in patterns for path in folder.glob(pattern))
+    files = sorted(path for path in found if not _is_set_aside(path.relative_to(folder)))
     if not files and not may_be_none:
         raise UserError(f"{folder}: found no {' or '.join(patterns)} in it; expected the results of study {study}")
     return files
+
+
+def _is_set_aside(path: Path) -> bool:
+    """Whether a path is that of a damaged output, or of a block that was measured again, or in one."""
+    return any(re.search(r"\.damaged[0-9]*$", part) or part.startswith(".") for part in path.parts)
 
 
 def add_case_argument(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:

@@ -59,7 +59,7 @@ def list_properties(session: Session, kernel: KernelFacts) -> list[DevicePropert
         unit,
         {**unit, "property": "write_unit_cost", "value": durable.cost_us, "unit": "us", "kernel": None},
         _unit_row("write_unit_without_flush", find_unit(session.plain), session, None),
-        _preferred_row(curves),
+        _preferred_row(session, curves),
         _flush_row(session, curves, kernel),
         _depth_row(session, curves, kernel),
         *_ratio_rows(session, curves, kernel),
@@ -136,8 +136,9 @@ def _agreement(values: Sequence[float]) -> tuple[Confidence, str]:
     return _grade(spread), f"{len(values)} rounds within {format_share(spread)}"
 
 
-def _preferred_row(curves: dict[Point, Measured]) -> DevicePropertyRow:
-    sizes = {point.block_bytes: result.bytes_per_s for point, result in curves.items() if point.curve == "write_size"}
+def _preferred_row(session: Session, curves: dict[Point, Measured]) -> DevicePropertyRow:
+    sizes_of = {point: result for point, result in curves.items() if point.curve == "write_size"}
+    sizes = {point.block_bytes: result.bytes_per_s for point, result in sizes_of.items()}
     preferred, largest = find_preferred_size(curves), max(sizes)
     best = format_number(max(sizes.values()) / 1e6)
     because = (
@@ -145,7 +146,9 @@ def _preferred_row(curves: dict[Point, Measured]) -> DevicePropertyRow:
         if preferred is None
         else f"random writes reach {format_number(sizes[preferred] / 1e6)} of {best} MB/s"
     )
-    return _row("preferred_write_size", preferred, "bytes", "medium", because)
+    chosen = next(point for point in sizes_of if point.block_bytes == (preferred or largest))
+    confidence, agreement = _agreement([window.bytes_per_s for window in session.windows[chosen]])
+    return _row("preferred_write_size", preferred, "bytes", confidence, f"{because}; {agreement}")
 
 
 def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> DevicePropertyRow:

@@ -108,7 +108,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         for add, paths, command in ((_add_fits, files.fits, "select"), (_add_devices, files.devices, "characterise")):
             with blame_content(*_common(paths), expected=f"a file that `knobscope {command}` wrote"):
                 add(connection, paths, specs)
-        insert_rows(connection, "cases", _case_rows(specs))
+        insert_rows(connection, "cases", _case_rows(connection, specs))
         insert_rows(connection, "knobs", _knob_rows(specs))
         insert_rows(connection, "setup", setup_rows(specs))
         for case in specs.cases:
@@ -342,15 +342,21 @@ def _add_devices(connection: "duckdb.DuckDBPyConnection", profiles: Sequence[Pat
         insert_rows(connection, "device_property", profile.get("properties", []))
 
 
-def _case_rows(specs: StudySpecs) -> list[CaseRow]:
+def _case_rows(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> list[CaseRow]:
+    """Return what the specs say; a table that was imported may not tell how many clients there were."""
+    query = "SELECT bool_and(starts_with(session, 'imported')) FROM runs"
+    (is_imported,) = connection.execute(query).fetchall()[0]
+    workloads = specs.workloads
     return [
         {
             "dbms": case.dbms,
             "device": case.device,
             "workload": case.workload,
-            "workload_class": specs.workloads[case.workload].class_,
-            "threads": specs.workloads[case.workload].threads,
-            "read_order": specs.workloads[case.workload].read_order,
+            "workload_class": workloads[case.workload].class_,
+            "threads": None
+            if is_imported and "threads" not in workloads[case.workload].model_fields_set
+            else workloads[case.workload].threads,
+            "read_order": workloads[case.workload].read_order,
             "dedicated": specs.devices[case.device].is_dedicated,
         }
         for case in specs.cases

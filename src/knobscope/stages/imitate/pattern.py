@@ -45,6 +45,7 @@ class Pattern:
     jobs: int = 1  # independent submitters; `depth` is that of each
     operations: float = 0.0  # of the DBMS, that these requests are for; 0 where nobody knows
     shift_bytes: int = 0  # by how much all offsets are moved
+    align_bytes: int = 0  # what offsets of writes are multiples of; 0: as their size says
 
     @property
     def requests_per_operation(self) -> float:
@@ -113,7 +114,7 @@ def write_whole_units(pattern: Pattern, unit: int) -> Pattern:
     for size, count in pattern.write_sizes.items():
         whole = -(-size // unit) * unit
         sizes[whole] = sizes.get(whole, 0) + count
-    return replace(pattern, write_sizes=sizes)
+    return replace(pattern, write_sizes=sizes, align_bytes=unit)
 
 
 def take_flushes(pattern: Pattern, source: Pattern | None) -> Pattern:
@@ -135,6 +136,7 @@ def change_alignment(pattern: Pattern, preferred_bytes: int) -> tuple[Pattern, P
     """
     writes = pattern.writes * pattern.mean_write_bytes / preferred_bytes
     alone = replace(pattern, reads=0, read_sizes={}, write_sizes={preferred_bytes: 1}, write_random=1.0)
+    alone = replace(alone, align_bytes=preferred_bytes)
     aligned = _scaled(alone, writes, pattern.flushes)
     return replace(aligned, shift_bytes=preferred_bytes // 2), aligned
 

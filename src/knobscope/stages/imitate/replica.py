@@ -54,9 +54,9 @@ def plan_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> l
     depth, jobs = _split(pattern, file.engine)
     sizes = [side or {_UNUSED_SIZE: 1} for side in (pattern.read_sizes, pattern.write_sizes)]
     variables: dict[str, object] = {
-        "READS": round(100 * pattern.reads / (pattern.reads + pattern.writes)),
+        "READS": _read_percent(pattern),
         "SIZES": ",".join(write_bssplit(side) for side in sizes),
-        "ALIGN": ",".join(str(_find_alignment(side)) for side in sizes),
+        "ALIGN": f"{_find_alignment(sizes[0])},{pattern.align_bytes or _find_alignment(sizes[1])}",
         "RANDOM": f"{round(100 * pattern.read_random)},{round(100 * pattern.write_random)}",
         "DEPTH": depth,
         "JOBS": jobs,
@@ -64,6 +64,12 @@ def plan_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> l
         "PART": (part.length - pattern.shift_bytes) // jobs // _MIB * _MIB,
     }
     return [(share, {**variables, "FDATASYNC": writes}) for share, writes in _divide_syncs(pattern)]
+
+
+def _read_percent(pattern: Pattern) -> int:
+    """Return the share of reads; where there are both, neither is rounded away, nor flushes with the writes."""
+    percent = round(100 * pattern.reads / (pattern.reads + pattern.writes))
+    return min(max(percent, 1), 99) if pattern.reads and pattern.writes else percent
 
 
 def _split(pattern: Pattern, engine: Engine) -> tuple[int, int]:

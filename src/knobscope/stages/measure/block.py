@@ -1,7 +1,6 @@
 """A block of runs on one device: measured in order, each stored at once, what is stored is not measured again."""
 
 import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +64,6 @@ class Measurer:
         care: DeviceCare | None = None,
         on_filesystem: Callable[[Mapping[str, Value]], Bench] | None = None,
     ) -> None:
-        shutil.rmtree(bench.scratch / "runs", ignore_errors=True)  # of a run that was killed
         self.specs, self.case, self.bench, self.tier = specs, case, bench, tier
         self.store, self.progress, self.care = store, progress, care or DeviceCare({})
         self.session = datetime.now(UTC).isoformat(timespec="seconds")
@@ -105,7 +103,9 @@ class Measurer:
             run = record["run"]
             self.progress.skip(run, configurations.get(run["run_id"], self.progress.default))
         missing = [plan for plan in planned if stored[plan.run_id] is None]
-        if missing:
+        # As where it was measured: there is nothing to compare with.
+        is_over = any(plan.sentinel == 0 and _has_failed(stored[plan.run_id]) for plan in planned)
+        if missing and not is_over:
             records += self._measure_session(missing, [record["run"] for record in records], default)
         return sorted(records, key=lambda record: record["run"]["position"])
 
@@ -195,6 +195,10 @@ def _require_undisturbed(run: RunRow) -> None:
             f"configuration after it ({run['status']}: {run['reason']}). Put that right and call again: all finished "
             "runs are kept"
         )
+
+
+def _has_failed(record: RunRecord | None) -> bool:
+    return record is not None and record["run"]["status"] != "ok"
 
 
 def _snapshot_finder(

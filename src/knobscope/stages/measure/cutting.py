@@ -84,7 +84,7 @@ def cut_case(
     The default configuration is cut only where this one loses rows: it may lose as many.
     """
     workload = specs.workloads[case.workload]
-    if reason := _find_obstacle(workload):
+    if reason := _find_obstacle(specs.dbms[case.dbms], workload):
         return {"uncut": reason}
 
     def cut(configuration: Mapping[str, Value]) -> tuple[list[PowerCut], str]:
@@ -96,7 +96,8 @@ def cut_case(
     if not tried:
         return {"uncut": reason}
     row: CutColumns = {"cuts": len(tried), "cuts_lost": count_losses(tried)}
-    row["rows_lost"] = max((power_cut.lost or 0 for power_cut in tried), default=0)
+    rows_lost = [power_cut.lost for power_cut in tried if power_cut.lost is not None]
+    row["rows_lost"] = max(rows_lost) if len(rows_lost) == len(tried) else None
     if reason:
         row["uncut"] = reason
     if row["cuts_lost"]:
@@ -108,9 +109,11 @@ def cut_case(
     return row
 
 
-def _find_obstacle(workload: Workload) -> str | None:
+def _find_obstacle(dbms: Dbms, workload: Workload) -> str | None:
     if os.geteuid() != 0:
         return "that needs root"
+    if dbms.layout_parts:
+        return "parts of its data lie on other devices"
     if workload.generator != YCSB or has_own_tables(workload):
         return "its load is not that of YCSB"
     return None

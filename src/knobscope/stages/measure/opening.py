@@ -17,7 +17,7 @@ from knobscope.stages.measure.care import DeviceCare
 from knobscope.stages.measure.progress import BlockProgress
 from knobscope.stages.measure.run import Bench
 from knobscope.stages.measure.store import RunStore
-from knobscope.stages.prepare import DiskRoom
+from knobscope.stages.prepare import DiskRoom, remove_leftovers
 from knobscope.tables import DeviceProfile, read_document
 from knobscope.watch import SeveralWatch, Watch, open_watch
 
@@ -57,6 +57,7 @@ def open_measurer(
         stack.enter_context(device_lock(*blocks))
         _require_root(specs)
         watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
+        remove_leftovers(device.directory)
         room = _open_room(specs, device, root)
         room.require(room.largest_copy(), "a copy of the loaded data")
         generator = specs.generators.get(workload.generator)

@@ -23,7 +23,8 @@ _LONGEST_BREAK_S = 600
 def find_session(finished_runs: Sequence[RunRow], *, is_interrupted: bool) -> str | None:
     """Return the session that goes on, None when a new one begins.
 
-    It goes on when its block was interrupted less than ten minutes ago, and neither machine nor kernel are others.
+    It goes on when its block was interrupted less than ten minutes (and what a run takes: the one that was cut off left
+    nothing) after its last run, and neither machine nor kernel are others.
     A block is interrupted while a run of the default configuration is still planned, since its last run is one.
     """
     if not finished_runs or not is_interrupted:
@@ -31,7 +32,9 @@ def find_session(finished_runs: Sequence[RunRow], *, is_interrupted: bool) -> st
     last = max(finished_runs, key=lambda run: run["started_at"])
     begin = datetime.fromisoformat(last["started_at"]).replace(tzinfo=UTC).timestamp()
     same_machine = last["machine"] == describe_machine() and begin > time.time() - _uptime_s()
-    return last["session"] if same_machine and 0 <= time.time() - begin < _LONGEST_BREAK_S else None
+    run_s = (last.get("window_s") or 0) + (last.get("overhead_s") or 0)
+    is_recent = 0 <= time.time() - begin < _LONGEST_BREAK_S + 2 * run_s
+    return last["session"] if same_machine and is_recent else None
 
 
 def _uptime_s() -> float:

@@ -68,9 +68,9 @@ class RunStore:
 
     @property
     def was_watched_by_bpf(self) -> bool:
-        """Whether the requests of a stored run were counted in the kernel; all runs of a study are watched alike."""
-        record = next((self.load(path.stem) for path in self.directory.glob("*.json")), None)
-        return record is not None and record["run"].get("monitor") == "bpf"
+        """Whether the requests of a stored run were counted in the kernel; one that did not start was not watched."""
+        records = (self.load(path.stem) for path in self.directory.glob("*.json"))
+        return any(record is not None and record["run"].get("monitor") == "bpf" for record in records)
 
     def save(self, run_id: str, record: RunRecord) -> None:
         """Store a finished run, whole or not at all."""

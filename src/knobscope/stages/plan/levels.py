@@ -28,11 +28,6 @@ def screening_levels(knob: Knob, choice: KnobChoice | None, count: int, default:
     return _in_order(knob, [*values, default])
 
 
-def sweep_values(knob: Knob, choice: KnobChoice | None, default: Value) -> list[Value]:
-    """Return the values of the one-at-a-time round, without the default."""
-    return [value for value in sweep_levels(knob, choice, default) if value != default]
-
-
 def sweep_levels(knob: Knob, choice: KnobChoice | None, default: Value) -> list[Value]:
     """Return the values of the one-at-a-time round and the default, in the knob's order.
 

@@ -8,6 +8,7 @@ from knobscope.stages.prepare.snapshot import (
     copy_snapshot,
     load_session,
     prepare_snapshot,
+    remove_leftovers,
 )
 from knobscope.stages.prepare.version import find_version
 
@@ -21,4 +22,5 @@ __all__ = [
     "load_session",
     "load_values_of",
     "prepare_snapshot",
+    "remove_leftovers",
 ]

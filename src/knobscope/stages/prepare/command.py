@@ -14,7 +14,7 @@ from knobscope.specs import Dbms, Study, Value, find_case, load_study, parse_cas
 from knobscope.specs.checks.check import find_version_misfits
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
 from knobscope.stages.prepare.room import DiskRoom
-from knobscope.stages.prepare.snapshot import SnapshotFailedError, prepare_snapshot
+from knobscope.stages.prepare.snapshot import SnapshotFailedError, prepare_snapshot, remove_leftovers
 from knobscope.tables import read_table
 
 __all__ = ["add_parser", "load_values_of"]
@@ -45,6 +45,7 @@ def _run(args: argparse.Namespace) -> int:
             variant = with_filesystem(specs.devices[case.device], filesystem)
             try:
                 with open_device(variant, args.root, specs.study.name) as opened:
+                    remove_leftovers(opened.directory)
                     room = DiskRoom(
                         specs.study.name,
                         specs.study.budget.disk_gb,

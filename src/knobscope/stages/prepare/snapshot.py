@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from knobscope.devices import require_free
-from knobscope.durable_files import DamagedFileError, read_sealed, synchronise_filesystem, write_sealed
+from knobscope.durable_files import DamagedFileError, read_sealed, remove, synchronise_filesystem, write_sealed
 from knobscope.errors import UserError
 from knobscope.generators import (
     GeneratorCall,
@@ -106,6 +106,9 @@ def prepare_snapshot(
     workload, load_values, _ = split_configuration(workload, split_kernel(load_values)[1])
     target = scratch / "snapshots" / _snapshot_key(dbms, workload, load_values, generator)
     if not _is_whole(target):
+        part = target.with_name(target.name + ".part")
+        for leftover in (part, target):  # before the room is counted
+            remove(leftover)
         estimate = estimate_space(workload, generator)
         kind = hash_identity(data_identity(dbms, workload, generator, ()), 12)
         purpose = f"loading {workload.records} records of {workload.name} into {dbms.name}"
@@ -113,10 +116,6 @@ def prepare_snapshot(
             room.require(room.space_for(kind, estimate), purpose)
         else:
             require_free(scratch, estimate, purpose)
-        part = target.with_name(target.name + ".part")
-        for leftover in (part, target):
-            if leftover.exists():
-                shutil.rmtree(leftover)
         part.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         make_shared_directory(part, find_service_user())
         version = _make(dbms, workload, load_values, part, generator)
@@ -127,6 +126,12 @@ def prepare_snapshot(
         room.keep(target)
     content = read_sealed(target / "snapshot.json")
     return Snapshot(target, content["version"], (target / _PASSWORD).read_text(encoding="utf-8"))
+
+
+def remove_leftovers(scratch: Path) -> None:
+    """Remove what a killed call was measuring or loading, before room is counted; the device must be locked."""
+    for leftover in (scratch / "runs", *scratch.glob("snapshots/*.part")):
+        shutil.rmtree(leftover, ignore_errors=True)  # its server may still be ending
 
 
 def _is_whole(target: Path) -> bool:

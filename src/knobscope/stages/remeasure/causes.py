@@ -65,7 +65,7 @@ class Answer:
     changes: dict[str, str] = field(default_factory=dict)  # parameters of the device that differ, as JSON
     #: The effect (or gap) in the pairs of runs on the device itself, natural-log ratio of throughput; None of a level.
     repeated_effect: Amount | None = None
-    _own_effect: Amount = NOTHING  # the same on this device alone
+    own_effect: Amount = NOTHING  # the same on this device alone
     #: What the slower of the two configurations gains on each other device.
     gains: dict[str, Gain] = field(default_factory=dict)
     _own: list[WhatIfRunRow] = field(default_factory=list)
@@ -86,8 +86,8 @@ class Answer:
         elif (gain := find_gain(self.question, self._own, runs)) is not None:
             self.gains[name] = gain
         if name == ITSELF and not self.question.is_level:
-            self._own_effect = amount_of(list(list_differences(list_usable(runs), log_throughput)))
-            self.repeated_effect = self._own_effect.minus(self.question.remainder)
+            self.own_effect = amount_of(list(list_differences(list_usable(runs), log_throughput)))
+            self.repeated_effect = self.own_effect.minus(self.question.remainder)
         if name not in (ITSELF, *LAYERS) and ITSELF in self.amounts:
             self._find_share(name)
         if name == EVERYTHING and ITSELF in self.amounts:
@@ -109,7 +109,7 @@ class Answer:
     @property
     def undecided(self) -> str | None:
         """`confirmed` of a finding whose cause the runs do not show; None leaves it to fio."""
-        return None if self.question.blamed else "not_tested"
+        return None if self.question.blamed and self.is_reproduced else "not_tested"
 
     @property
     def is_reproduced(self) -> bool:
@@ -144,7 +144,7 @@ class Answer:
         """
         if self.repeated_effect is None or self.question.swept_effect is None or self.is_reproduced:
             return self.is_refuted
-        return self.is_refuted or not self.question.with_sweep(self._own_effect).is_clear(SIGNIFICANCE)
+        return self.is_refuted or not self.question.with_sweep(self.own_effect).is_clear(SIGNIFICANCE)
 
     @property
     def _most_again(self) -> float:
@@ -271,9 +271,9 @@ class Answer:
             ratio = _words_of_ratio(swept_effect.mean)
             return f"{shown}. This is certainly less than half of the {noun} in the sweep, {ratio}."
         text = f"{shown}. The {noun} did not reproduce beyond noise"
-        if self.is_gone and swept_effect is not None:
-            return f"{text}; with the runs of the sweep it is {_words_of(self.question.with_sweep(self._own_effect))}."
-        return f"{text}, and its cause cannot be tested."
+        if swept_effect is not None:
+            text += f"; with the runs of the sweep it is {_words_of(self.question.with_sweep(self.own_effect))}"
+        return f"{text}." if self.is_gone else f"{text}, and its cause cannot be tested."
 
     def _describe_shown(self) -> str:
         """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""

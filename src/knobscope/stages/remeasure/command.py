@@ -61,7 +61,9 @@ class _Remeasured(TypedDict):
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
-    specs = load_study(choose_study(args), args.root, runnable=args.remeasured is None)
+    specs = load_study(choose_study(args), args.root, runnable=False)
+    if args.remeasured is None:  # on a cluster this node may have no other device
+        specs = load_study(choose_study(args), args.root, runnable={args.device, *specs.dbms})
     _complete(args, specs.study.name)
     with open_study(args.database) as connection:
         findings = read_findings(connection)

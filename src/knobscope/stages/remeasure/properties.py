@@ -96,8 +96,10 @@ def layered_devices(device: Device) -> dict[str, Device]:
     queues = min(_QUEUES, model.channels)
     if queues > 1:
         times = {name: getattr(model, name) for name in ("read", "write", "sequential_read", "read_while_draining")}
-        parts = {name: Duration(f"{time.ns / queues:.0f}ns") for name, time in times.items() if time is not None}
-        changes[SPREAD] = {**parts, "channels": model.channels // queues}
+        left = model.channels // queues
+        share = left / model.channels
+        parts = {name: Duration(f"{time.ns * share:.0f}ns") for name, time in times.items() if time is not None}
+        changes[SPREAD] = {**parts, "channels": left}
     return {name: _change(device, name, change) for name, change in changes.items()}
 
 
@@ -163,8 +165,9 @@ def _disk_changes(model: DiskModel) -> Iterator[tuple[str, Change]]:
     if flush:  # most of it is to write out the cache; on flash that is `bandwidth` and, apart from it, `write_unit`
         yield "flush", flush
     yield "order", {"seek": _NO_TIME, "track_seek": _NO_TIME}
-    yield "rotation", {"rotation": Duration("1us")}
-    yield "bandwidth", {**({"bus": _NO_LIMIT} if model.bus else {}), "media": _NO_LIMIT}
+    track = model.track or Size(f"{model.media.bytes * model.rotation.s:.0f}B")  # what is read ahead stays the same
+    yield "rotation", {"rotation": Duration("1us"), "track": track}
+    yield "bandwidth", {**({"bus": _NO_LIMIT} if model.bus else {}), "media": _NO_LIMIT, "track": track}
     yield from _latency(model)
     yield from _parallelism("queue", model.queue)
 

@@ -25,8 +25,8 @@ def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
     """Return the effects on throughput of new pairs of runs, with the columns that these tell."""
     rows: list[EffectRow] = []
     for answer in answers:
-        question, effect = answer.question, answer.repeated_effect
-        if effect is None or answer.is_gone or question.knob is None or question.other_device is not None:
+        question, effect = answer.question, _find_published(answer)
+        if effect is None or question.knob is None or question.other_device is not None:
             continue
         case = question.case
         low, high = effect.interval(SIGNIFICANCE)
@@ -47,6 +47,13 @@ def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
     return rows
 
 
+def _find_published(answer: Answer) -> Amount | None:
+    """Return the effect by the new pairs, or with the runs of the sweep where it is clear by both together only."""
+    if answer.repeated_effect is None or answer.is_gone:
+        return None
+    return answer.repeated_effect if answer.is_reproduced else answer.question.with_sweep(answer.own_effect)
+
+
 def find_same_effect(answer: Answer, findings: Sequence[FindingRow]) -> list[int]:
     """Return positions of findings that state the same effect of the sweep and found no mismatch in it."""
     question, swept = answer.question, answer.question.swept_effect
@@ -65,8 +72,8 @@ def find_same_effect(answer: Answer, findings: Sequence[FindingRow]) -> list[int
 
 def restate_finding(answer: Answer, rule: Rule | None, finding: FindingRow, sentences: Sentences) -> FindingRow:
     """Return figures and sentence of a finding by the new pairs of runs; nothing where these do not tell its effect."""
-    effect = answer.repeated_effect
-    if rule is None or effect is None or answer.is_gone or finding.get("effect") is None:
+    effect = _find_published(answer)
+    if rule is None or effect is None or finding.get("effect") is None:
         return {}
     evidence = json.loads(finding["evidence"] or "{}")
     original = sentences.say(rule, {**finding, "evidence": evidence})

@@ -79,6 +79,8 @@ def _choose_winner(
     for trial in sorted(trials, key=lambda trial: -trial.throughput):
         if trial.throughput <= tuner.default_throughput:
             return None
+        if trial.configuration == tuner.space.default:
+            continue  # it was faster than itself by chance
         config_id = trial.row["config_id"]
         if cut is not None and config_id not in known:
             known[config_id] = cut(trial.configuration)

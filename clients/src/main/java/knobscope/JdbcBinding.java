@@ -144,11 +144,12 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, S
 
   @Override
   public Status update(String table, String key, Map<String, ByteIterator> values) {
+    List<String> texts = read(values); // an iterator is empty when the statement is repeated
     return answer(() -> {
       PreparedStatement update = statements.update(table, new ArrayList<>(values.keySet()));
       int last = 0;
-      for (ByteIterator value : values.values()) {
-        update.setString(++last, value.toString());
+      for (String text : texts) {
+        update.setString(++last, text);
       }
       update.setString(last + 1, key);
       return update.executeUpdate() > 0 ? Status.OK : Status.NOT_FOUND;
@@ -157,10 +158,10 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, S
 
   @Override
   public Status insert(String table, String key, Map<String, ByteIterator> values) {
+    List<String> row = new ArrayList<>(List.of(key));
+    row.addAll(read(values));
     return answer(() -> {
       PreparedStatement insert = statements.insert(table, new ArrayList<>(values.keySet()));
-      List<String> row = new ArrayList<>(List.of(key));
-      values.values().forEach(value -> row.add(value.toString()));
       if (batch != null) {
         batch.add(insert, row.toArray(String[]::new));
         return Status.BATCHED_OK;
@@ -171,6 +172,10 @@ public final class JdbcBinding extends DB implements ReadsBack, CountsRecords, S
       insert.executeUpdate();
       return Status.OK;
     });
+  }
+
+  private static List<String> read(Map<String, ByteIterator> values) {
+    return values.values().stream().map(ByteIterator::toString).toList();
   }
 
   @Override

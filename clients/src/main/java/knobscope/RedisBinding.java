@@ -71,7 +71,7 @@ public final class RedisBinding extends DB implements ReadsBack, CountsRecords {
     return answer(() -> {
       ask(key, fields);
       connection.flush();
-      receive(fields, result);
+      copy(connection.answer(), fields, result);
       return result.isEmpty() ? Status.NOT_FOUND : Status.OK;
     });
   }
@@ -84,8 +84,8 @@ public final class RedisBinding extends DB implements ReadsBack, CountsRecords {
     connection.add(words.toArray(String[]::new));
   }
 
-  private void receive(Set<String> fields, Map<String, ByteIterator> result) throws IOException {
-    Iterator<?> answer = ((List<?>) connection.answer()).iterator();
+  private static void copy(Object row, Set<String> fields, Map<String, ByteIterator> result) {
+    Iterator<?> answer = ((List<?>) row).iterator();
     Iterator<String> names = fields == null ? null : fields.iterator();
     while (answer.hasNext()) {
       String name = names == null ? (String) answer.next() : names.next();
@@ -103,10 +103,9 @@ public final class RedisBinding extends DB implements ReadsBack, CountsRecords {
       String limit = String.valueOf(count);
       List<?> keys = (List<?>) connection.call("ZRANGEBYLEX", INDEX, "[" + start, "+", "LIMIT", "0", limit);
       keys.forEach(key -> ask((String) key, fields));
-      connection.flush();
-      for (int i = 0; i < keys.size(); i++) {
+      for (Object answer : connection.answers(keys.size())) {
         HashMap<String, ByteIterator> row = new HashMap<>();
-        receive(fields, row);
+        copy(answer, fields, row);
         result.add(row);
       }
       return Status.OK;
@@ -136,10 +135,9 @@ public final class RedisBinding extends DB implements ReadsBack, CountsRecords {
   }
 
   private void drain() throws IOException {
-    connection.flush();
-    for (; waiting > 0; waiting--) {
-      connection.answer();
-    }
+    int count = waiting;
+    waiting = 0;
+    connection.answers(count);
   }
 
   private static String[] hashSet(String key, Map<String, ByteIterator> values) {

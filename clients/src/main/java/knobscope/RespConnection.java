@@ -77,6 +77,26 @@ final class RespConnection implements AutoCloseable {
     }
   }
 
+  /** Sends what is in the buffer and returns so many answers; all are read, also where one is an error. */
+  List<Object> answers(int count) throws IOException {
+    flush();
+    List<Object> answers = new ArrayList<>(count);
+    IOException refusal = null;
+    for (int i = 0; i < count; i++) {
+      try {
+        answers.add(answer());
+      } catch (EOFException e) {
+        throw e;
+      } catch (IOException e) {
+        refusal = refusal == null ? e : refusal;
+      }
+    }
+    if (refusal != null) {
+      throw refusal;
+    }
+    return answers;
+  }
+
   private String readBulk(int length) throws IOException {
     if (length < 0) {
       return null;

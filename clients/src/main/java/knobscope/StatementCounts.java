@@ -21,7 +21,7 @@ public final class StatementCounts {
 
   private static final Pattern KIND = Pattern.compile("\\s*(\\w+)");
   private static final Pattern TABLES =
-      Pattern.compile("\\b(?:from|into|update|join)\\s+(\\w+(?:\\s*,\\s*\\w+)*)", Pattern.CASE_INSENSITIVE);
+      Pattern.compile("\\b(?:from|into|update|join)\\s+(\\w+(?:(?:\\s+\\w+)?\\s*,\\s*\\w+)*)", Pattern.CASE_INSENSITIVE);
 
   private final Map<String, List<Target>> targets = new ConcurrentHashMap<>();
   private final Map<Key, Sums> counts = new ConcurrentHashMap<>();
@@ -56,10 +56,13 @@ public final class StatementCounts {
   /** The tables that a statement names, in its words. */
   static List<Target> targetsOf(String sql) {
     Matcher first = KIND.matcher(sql);
-    String kind = first.lookingAt() ? first.group(1).toLowerCase(Locale.ROOT) : "";
+    String word = first.lookingAt() ? first.group(1).toLowerCase(Locale.ROOT) : "";
+    String kind = word.equals("with") ? "select" : word;
     Set<String> tables = new LinkedHashSet<>();
     for (Matcher named = TABLES.matcher(sql); named.find();) {
-      tables.addAll(List.of(named.group(1).toLowerCase(Locale.ROOT).split("\\s*,\\s*")));
+      for (String table : named.group(1).toLowerCase(Locale.ROOT).split("\\s*,\\s*")) {
+        tables.add(table.split("\\s")[0]); // without its alias
+      }
     }
     return tables.stream().map(table -> new Target(table, kind)).toList();
   }

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from knobscope.commands.importing.tools.reports import files_of, settings_in
+from knobscope.commands.importing.tools.reports import files_of, settings_by_path, settings_in
 from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns
 from knobscope.errors import UserError
 
@@ -52,7 +52,8 @@ def read_benchbase(paths: Sequence[Path], study: str | None) -> ToolRuns:
     if study is not None:
         raise UserError(f"--study is {study!r}; expected none: results of BenchBase have no studies")
     files = dict.fromkeys(file for path in paths for file in _results_of(path))
-    return ToolRuns([_read_run(file) for file in files], _RESPONSE)
+    named = settings_by_path(list(files))
+    return ToolRuns([_read_run(file, named[file]) for file in files], _RESPONSE)
 
 
 def _results_of(path: Path) -> Iterator[Path]:
@@ -68,9 +69,9 @@ def _results_of(path: Path) -> Iterator[Path]:
             yield file
 
 
-def _read_run(file: Path) -> ToolRun:
+def _read_run(file: Path, named: Mapping[str, str]) -> ToolRun:
     if file.name.endswith(_RESULTS):
-        return ToolRun(str(file), settings_in(file), {_RESPONSE: _mean_throughput(file)})
+        return ToolRun(str(file), dict(named), {_RESPONSE: _mean_throughput(file)})
     summary = _read_object(file)
     if _THROUGHPUT not in summary:
         raise UserError(f"{file}: found no {_THROUGHPUT!r}; expected a summary that BenchBase wrote")
@@ -86,7 +87,7 @@ def _read_run(file: Path) -> ToolRun:
         measured = {"goodput": summary.get("Goodput (requests/second)")}
         measured |= {name: latencies.get(key) for key, name in _LATENCIES.items()}
         figures |= {name: _number(value) for name, value in measured.items() if value is not None}
-    return ToolRun(str(file), {**known, **own, **settings_in(file)}, figures)
+    return ToolRun(str(file), {**named, **known, **own, **settings_in(file)}, figures)
 
 
 def _number(value: Any) -> float | str:

@@ -6,12 +6,12 @@ Formats: `modules/jobs-1.0.tm`, `modules/xtprof-1.0.tm` and `src/generic/genvu.t
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 
-from knobscope.commands.importing.tools.reports import Form, files_of, read_reports, settings_in
+from knobscope.commands.importing.tools.reports import Form, files_of, read_reports, settings_by_path, settings_in
 from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns, describe_direction
 from knobscope.commands.importing.tools.sqlite_file import read_only_uri
 from knobscope.errors import UserError
@@ -52,7 +52,7 @@ def read_hammerdb(paths: Sequence[Path], study: str | None) -> ToolRuns:
         if study not in (None, "TPC-C"):
             raise UserError(f"--study is {study!r}; expected none, or TPC-C: a log has runs of no other benchmark")
         return ToolRuns(list(read_reports(paths, _LOG)), "nopm")
-    jobs = [job for path in databases for job in _list_jobs(path)]
+    jobs = [job for path, named in settings_by_path(databases).items() for job in _list_jobs(path, named)]
     counts = Counter(benchmark for benchmark, _ in jobs)
     if study not in (None, *_BENCHMARKS) or (study is None and len(counts) > 1):
         raise UserError(f"--study is {study!r}; expected one of {', '.join(counts or _BENCHMARKS)}")
@@ -62,7 +62,7 @@ def read_hammerdb(paths: Sequence[Path], study: str | None) -> ToolRuns:
     return ToolRuns([run for name, run in jobs if name == benchmark], response, notes)
 
 
-def _list_jobs(path: Path) -> Iterator[tuple[str, ToolRun]]:
+def _list_jobs(path: Path, named: Mapping[str, str]) -> Iterator[tuple[str, ToolRun]]:
     """Yield (benchmark, run) of the jobs that measured."""
     uri = read_only_uri(path, _EXPECTED, _TABLES)
     try:
@@ -78,7 +78,7 @@ def _list_jobs(path: Path) -> Iterator[tuple[str, ToolRun]]:
                 if users := re.search(_USERS, output):
                     known["virtual_users"] = users[1]
                 figures = _read_figures(connection, str(job), output)
-                run = ToolRun(str(job), {**known, **settings_in(path)}, {response: FAILED, **figures})
+                run = ToolRun(str(job), {**named, **known, **settings_in(path)}, {response: FAILED, **figures})
                 yield str(benchmark), run
     except sqlite3.DatabaseError as error:
         raise UserError(f"{path}: found {error}; expected {_EXPECTED}") from error

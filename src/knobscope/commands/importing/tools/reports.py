@@ -12,7 +12,7 @@ from pathlib import Path
 from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns
 from knobscope.errors import UserError
 
-__all__ = ["Form", "files_of", "read_pgbench", "read_reports", "read_sysbench", "settings_in"]
+__all__ = ["Form", "files_of", "read_pgbench", "read_reports", "read_sysbench", "settings_by_path", "settings_in"]
 
 _MOST_BYTES = 64 << 20
 #: In a run whose path does not set a knob which others set.
@@ -20,6 +20,7 @@ _DEFAULT = "default"
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9_.-]{0,80})=([^\x00-\x1f]{1,200})")
 _ENDINGS = (".log", ".txt", ".out")
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
+_HOW = "without initial connection time|excluding connections establishing|including reconnection times"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ _PGBENCH = Form(
         "threads": r"^number of threads: ([0-9]+)$",
     },
     {
-        "tps": rf"^tps = {_NUMBER} \((?:without initial connection time|excluding connections establishing)\)$",
+        "tps": rf"^tps = {_NUMBER} \((?:{_HOW})\)$",
         "latency_mean_ms": rf"^latency average = {_NUMBER} ms",
         "latency_stddev_ms": rf"^latency stddev = {_NUMBER} ms$",
         "failed_transactions": r"^number of failed transactions: ([0-9]+) ",
@@ -91,9 +92,7 @@ def _read(paths: Sequence[Path], study: str | None, form: Form) -> Iterator[Tool
 
 def read_reports(paths: Sequence[Path], form: Form) -> Iterator[ToolRun]:
     """Yield the runs in reports of a form. UserError: a file has none."""
-    settings_of = {path: settings_in(path) for path in files_of(paths)}
-    defaults = {name: _DEFAULT for settings in settings_of.values() for name in settings}
-    for path, settings in settings_of.items():
+    for path, settings in settings_by_path(list(files_of(paths))).items():
         reports = _reports_in(path, form)
         for number, text in enumerate(reports, 1):
             name = str(path) if len(reports) == 1 else f"{path}:{number}"
@@ -102,7 +101,7 @@ def read_reports(paths: Sequence[Path], form: Form) -> Iterator[ToolRun]:
                 column: float(match[1]) for column, pattern in form.figures.items() if (match := _search(pattern, text))
             }
             response = next(iter(form.figures))
-            yield ToolRun(name, {**defaults, **settings, **own}, {response: FAILED, **figures})
+            yield ToolRun(name, {**settings, **own}, {response: FAILED, **figures})
 
 
 def _search(pattern: str, text: str) -> "re.Match[str] | None":
@@ -134,6 +133,13 @@ def _reports_in(path: Path, form: Form) -> list[str]:
     if not re.search(rf"^{form.tool}: (?:error|fatal)", text, re.MULTILINE):
         raise UserError(f"{path}: found no report of {form.tool}; expected what it prints")
     return [text]
+
+
+def settings_by_path(paths: Sequence[Path]) -> dict[Path, dict[str, str]]:
+    """Return the settings that each path names, `default` for what only others name."""
+    settings_of = {path: settings_in(path) for path in paths}
+    defaults = {name: _DEFAULT for settings in settings_of.values() for name in settings}
+    return {path: {**defaults, **settings} for path, settings in settings_of.items()}
 
 
 def settings_in(path: Path) -> dict[str, str]:

@@ -12,7 +12,7 @@ from knobscope.text.settings import describe_settings
 __all__ = ["Fastest", "list_fastest", "tell_cuts"]
 
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
-_UNPROVEN = {"none": "No safe configuration proved faster", "any": "No configuration proved faster"}
+_UNPROVEN = {"none": "No safe configuration proved faster", "any": "At any risk: not proved faster"}
 _NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
 
 
@@ -78,6 +78,8 @@ def tell_cuts(row: CutColumns) -> str:
     if not lost:
         return f"Kept all acknowledged rows in {number}"
     text = f"Lost acknowledged rows in {lost} of {number}, {row['rows_lost']} at most"
+    if not row["rows_lost"]:
+        text = f"Did not come back after one, or lost acknowledged rows, in {lost} of {number}"
     if row.get("default_cuts_lost") is None:
         return text
     text += f"; the default configuration in {row['default_cuts_lost']} of {cuts}"

@@ -91,10 +91,12 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
         if safe is not None:
-            statement = f"{safe['knob']} matters most: {_effect_words(data, safe)}"
-            yield f"Among knobs that do not put committed data at additional risk, {statement}."
+            yield (
+                "Among settings that put committed data at no additional risk, the largest effect is that of "
+                f"{safe['knob']}: {_effect_words(data, safe)}."
+            )
         elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
-            yield "Apart from knobs that put committed data at additional risk, none changes throughput beyond noise."
+            yield "Of the settings without additional risk for committed data, none changes throughput beyond noise."
         yield from _unflushed(data, first)
 
 
@@ -107,7 +109,8 @@ def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
     if ranked is None or ranked == first["knob"]:
         return
     case = (first["dbms"], first["device"], first["workload"], ranked)
-    if any(effect[:-1] == case for effect in data.gone_effects):
+    is_there = any((row["dbms"], row["device"], row["workload"], row["knob"]) == case for row in _clear_effects(data))
+    if not is_there and any(effect[:-1] == case for effect in data.gone_effects):
         yield f"The ranking puts {ranked} first, but its effect did not reproduce in new runs."
     else:
         yield (
@@ -117,7 +120,17 @@ def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
 
 
 def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
-    """Say that a default configuration that hardly ever flushes is not safe itself, where that is known."""
+    """Say that a default configuration that hardly ever flushes is not safe itself, where that is known.
+
+    A device that keeps nothing in a cache is sent no flushes, and what only reads commits nothing.
+    """
+    needs_flushes = data.value(
+        "SELECT count(*) FROM device_property JOIN cases USING (device) WHERE property = 'flush' AND dbms = ? "
+        "AND device = ? AND workload = ? AND contains(kernel, 'write back') AND workload_class = 'write'",
+        row["dbms"], row["device"], row["workload"],
+    )  # fmt: skip
+    if not needs_flushes:
+        return
     rate = data.value(
         "SELECT any_value(reference) FROM effects WHERE metric = 'flushes_per_op' AND dbms = ? AND device = ? "
         "AND workload = ?",
@@ -199,11 +212,12 @@ def _false_alarms(controls: Controls | None) -> Iterator[str]:
     """Warn where knobs that can change nothing seem to change something."""
     if controls is not None and controls.alarms:
         predicate = "appears as a finding" if controls.alarms == 1 else "appear as findings"
+        # An alarm of another metric has no effect on throughput.
+        largest = f", up to {describe_change(controls.largest)}" if controls.largest else ""
         yield (
             f"⚠ Negative controls ({controls.names}) cannot change anything, yet {format_count(controls.alarms)} of "
-            f"{plural(controls.comparisons, 'comparison')} with them {predicate}, up to "
-            f"{describe_change(controls.largest)}: noise is larger than the statistics of this study assume. Do not "
-            "trust effects of that size."
+            f"{plural(controls.comparisons, 'comparison')} with them {predicate}{largest}: noise is larger than the "
+            "statistics of this study assume. Do not trust effects of that size."
         )
 
 

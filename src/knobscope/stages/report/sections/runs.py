@@ -207,7 +207,10 @@ _TIMELINE_COLUMNS = ("run_id", "block_id", "started_at", "is_sentinel", "status"
 def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
     sentinels = sum(row["is_sentinel"] for row in runs)
     blocks = len({row["block_id"] for row in runs})
-    yield "Runs", f"{format_count(len(runs))} in {blocks} blocks, {sentinels} of them the default configuration"
+    yield (
+        "Runs",
+        f"{format_count(len(runs))} in {plural(blocks, 'block')}, {sentinels} of them the default configuration",
+    )
     overheads = [row["overhead_s"] for row in runs if row["overhead_s"] is not None and row["status"] == "ok"]
     windows = [row["window_s"] for row in runs if row["window_s"] is not None]
     if overheads and windows:

@@ -104,7 +104,8 @@ def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure
 def _busiest_files(data: StudyData, events: Path) -> Rows:
     return data.rows(
         """
-        SELECT coalesce(file, '') AS file, count(*) AS requests, sum(bytes) AS bytes, count("offset") > 0 AS has_offset
+        SELECT coalesce(file, '') AS file, count(*) AS requests, sum(bytes) AS bytes,
+            count("offset") = count(*) AS has_offset
         FROM read_parquet(?) WHERE op IN ('read', 'write') GROUP BY ALL ORDER BY requests DESC, file LIMIT ?
         """,
         str(events), _MOST_FILES,

@@ -1,5 +1,5 @@
--- Indexes on those foreign keys of the fact tables by which most queries come: the day, the customer, the address. Items
--- are the first part of the primary keys.
+-- Indexes on those foreign keys of the fact tables by which most queries come: the day, the customer. Items are
+-- the first part of the primary keys.
 
 create index store_sales_date on store_sales (ss_sold_date_sk);
 
