@@ -85,7 +85,10 @@ class RunCgroup:
 
     def _add(self, pid: int, uid: int | None) -> bool:
         """Move a process in; whether it is `uid`'s. ProcessLookupError: it is gone."""
-        handle = os.pidfd_open(pid)
+        try:
+            handle = os.pidfd_open(pid)
+        except ProcessLookupError as gone:
+            raise ProcessLookupError(f"there is no process {pid}") from gone
         try:
             if uid is not None and get_owners(pid) != {uid}:
                 return False

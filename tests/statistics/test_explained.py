@@ -24,7 +24,7 @@ def test_every_model_predicts_and_explains_the_same_terms(name: str) -> None:
         shares = {term.term.name: term.explained_share for term in fitted.explain(settings, values)}
         assert shares["page"] == pytest.approx(0.8, abs=0.08)
         assert shares.get("idle", 0) < 0.02 and shares.get("other", 0) < 0.03
-        if name != "anova" or number:  # the first one of anova has no interactions
+        if name not in ("anova", "auto") or number:  # the first one of these has no interactions
             assert shares.get("flush:cache", 0) > 0.03
 
 

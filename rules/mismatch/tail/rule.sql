@@ -92,7 +92,7 @@ SELECT
         baseline: baseline, step: step, mechanism: mechanism, percentile: tail.percentile, q_value: tail.q_value,
         latency_us: {before: tail.before, after: tail.after}, other: other,
         throughput: {effect: exp(estimate) - 1, low: exp(low) - 1, high: exp(high) - 1}, moved: matters,
-        blind: blind, requests: list_filter(coalesce(changed, []), row -> (row.after > row.before) = (tail.estimate > 0)), compared: coalesce(compared, 0), one_sided: coalesce(one_sided, []),
+        blind: blind, requests: list_filter(coalesce(changed, []), lambda row: (row.after > row.before) = (tail.estimate > 0)), compared: coalesce(compared, 0), one_sided: coalesce(one_sided, []),
         slow_moments: {
             bytes: {before: reference_bytes, after: value_bytes},
             flushes: {before: reference_flushes, after: value_flushes}

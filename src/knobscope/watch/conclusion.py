@@ -78,10 +78,9 @@ def _describe_busy(profile: Profile) -> list[str]:
     if depths is None:
         return []
     share, depth = depths
-    time = f"{format_share(share)} of the time, with {format_decimals(depth, 1)} in flight"
     # A trace may hold the requests of one command, or of some files.
-    busy = f"requests of the trace are in flight for {time}" if profile["monitor"] == "trace" else None
-    return [busy or f"the device is busy for {time}"]
+    busy = "requests of the trace are under way" if profile["monitor"] == "trace" else "the device is busy"
+    return [f"{busy} for {format_share(share)} of the time, with {format_decimals(depth, 1)} in flight"]
 
 
 def _describe_flushes(profile: Profile, rows: Sequence[Mapping[str, Any]], main: Mapping[str, Any]) -> list[str]:

@@ -50,12 +50,14 @@ def trace_locality(connection: "duckdb.DuckDBPyConnection", query: str, *paramet
     connection.execute("CREATE OR REPLACE TABLE traced_files AS SELECT unnest(?::VARCHAR[]) AS file", [files])
     connection.execute("CREATE TYPE traced_file AS ENUM (SELECT file FROM traced_files)")
     # Direct I/O has no offset: of a file that both read, only addresses are places in one order.
-    has_offsets = 'count("offset") OVER (PARTITION BY file) = count(*) OVER (PARTITION BY file)'
+    offset = f'SELECT DISTINCT file FROM {requests} WHERE "offset" IS NULL AND file IS NOT NULL'  # noqa: S608
+    direct = [name for (name,) in connection.execute(offset, parameters).fetchall()]
     columns = connection.execute(
         "SELECT ts_ns::BIGINT, lba::BIGINT * 512 AS start, bytes::BIGINT, coalesce(is_read, false), "  # noqa: S608
         "coalesce(enum_code(file::traced_file)::INTEGER, -1) AS code, "
-        f'CASE WHEN {has_offsets} THEN "offset" ELSE lba * 512 END::BIGINT AS place FROM {requests}',
-        parameters,
+        'CASE WHEN "offset" IS NULL OR list_contains(?::VARCHAR[], file) THEN lba * 512 ELSE "offset" END::BIGINT '
+        f"AS place FROM {requests}",
+        [direct, *parameters],
     ).fetchnumpy()
     connection.execute("DROP TYPE traced_file")
     locality = measure_locality(Access(*(np.asarray(column) for column in columns.values())))

@@ -167,5 +167,5 @@ def test_few_requests_have_no_rate_and_many_a_conclusion(
     describe(write_csv([{"lba": 8 * number, "op": "R" if number % 4 == 0 else "W"} for number in range(40)]))
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("75 % of 40 requests are writes, all of 4 KiB, ")
-    assert "the device is busy for 100 % of the time, with 1.0 in flight" in first
+    assert "requests of the trace are under way for 100 % of the time, with 1.0 in flight" in first
     assert any("requests/s" in line for line in others)

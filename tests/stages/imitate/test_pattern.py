@@ -61,7 +61,8 @@ def test_sizes_are_exchanged_where_more_units_are_filled_and_no_flush_is_lost() 
 def test_whole_units_and_nothing_else() -> None:
     changed = write_whole_units(replace(PATTERN, write_sizes={4096: 2, 8192: 3, 12288: 5}), 8192)
     assert changed.write_sizes == {8192: 5, 16384: 5}
-    assert replace(changed, write_sizes=PATTERN.write_sizes) == PATTERN
+    assert replace(changed, write_sizes=PATTERN.write_sizes, align_bytes=0) == PATTERN
+    assert changed.align_bytes == 8192
 
 
 def test_flushes_of_another_pattern_and_nothing_else() -> None:

@@ -64,7 +64,7 @@ def test_of_many_findings_those_with_the_largest_effects_are_shown(
     text = " ".join(render(database, specs, tmp_path).section("findings").split())
     assert text.count("large") == 2
     assert "tiny" not in text
-    assert "more, with smaller effects or none, are in table findings" in text
+    assert "more, with smaller effects or none: table findings" in text
 
 
 def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(
@@ -72,7 +72,7 @@ def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(
 ) -> None:
     monkeypatch.setattr(findings, "_MOST_VALUES", 1)
     fewer = render(study, specs, tmp_path)
-    assert "less costly findings of this mismatch are in table findings" in fewer.text
+    assert "less costly, of this mismatch: table findings" in fewer.text
     answers = [
         "".join(one.itertext()) for each in (page, fewer) for one in each.all("div") if one.get("class") == "answer"
     ]

@@ -18,6 +18,6 @@ public final class OpenEndedWorkload extends CoreWorkload {
     String records = properties.getProperty(Client.RECORD_COUNT_PROPERTY, Client.DEFAULT_RECORD_COUNT);
     properties.putIfAbsent(Client.OPERATION_COUNT_PROPERTY, records);
     super.init(properties);
-    properties.setProperty(Client.OPERATION_COUNT_PROPERTY, "0");
+    properties.setProperty(Client.OPERATION_COUNT_PROPERTY, String.valueOf(Integer.MAX_VALUE));
   }
 }

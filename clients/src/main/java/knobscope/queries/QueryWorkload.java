@@ -68,7 +68,7 @@ public abstract class QueryWorkload extends Workload implements Closing {
       }
       properties.setProperty(Client.INSERT_COUNT_PROPERTY, String.valueOf(tables.size()));
     }
-    properties.setProperty(Client.OPERATION_COUNT_PROPERTY, "0"); // a run ends by time
+    properties.setProperty(Client.OPERATION_COUNT_PROPERTY, String.valueOf(Integer.MAX_VALUE)); // a run ends by time
   }
 
   /** What a thread works with: a connection for a load, streams of queries for a run. */

@@ -39,7 +39,7 @@ public final class TpccWorkload extends Workload implements Closing {
       throw new WorkloadException(e);
     }
     loading = !Boolean.parseBoolean(properties.getProperty(Client.DO_TRANSACTIONS_PROPERTY, "true"));
-    properties.setProperty(Client.OPERATION_COUNT_PROPERTY, "0"); // a run ends by time
+    properties.setProperty(Client.OPERATION_COUNT_PROPERTY, String.valueOf(Integer.MAX_VALUE)); // a run ends by time
   }
 
   /** What a thread works with: terminals for a run, a population for a load. */
