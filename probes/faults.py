@@ -75,9 +75,12 @@ class FaultProbe:
     def sample(self) -> None:
         """Nothing: the kernel counts."""
 
+    def pause(self) -> None:
+        """Count nothing any more."""
+        self._configure(is_following=False)
+
     def stop(self) -> Row:
         """Return the mapped files of the run, and which regions of them were worked on."""
-        self._configure(is_following=False)
         self._program.follow(())
         costs = self._program.list_costs()
         files = [(key, file, make_file_row(key, file.about)) for key, file in self._program["files"].items()]

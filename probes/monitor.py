@@ -217,6 +217,8 @@ class Monitor:
         if not self._is_counting:
             raise CommandError("end: no run is being counted, `begin` one first")
         self._snapshots.append(self._counters.sample())
+        for probe in self._probes.values():
+            probe.pause()
         reading = self._counters.stop()
         self._is_counting = False
         if self._trace:

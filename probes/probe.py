@@ -19,7 +19,7 @@ class Selection:
 
 
 class Probe(Protocol):
-    """One loaded BPF program with its maps; `start`, any number of `sample`s, `stop`, and again.
+    """One loaded BPF program with its maps; `start`, any number of `sample`s, `pause`, `stop`, and again.
 
     `limits`: sentences on what this kernel does not show.
     """
@@ -38,8 +38,11 @@ class Probe(Protocol):
     def sample(self) -> None:
         """Called once per interval while a run is counted: drain buffers, take a point of a series."""
 
+    def pause(self) -> None:
+        """Count nothing any more: what counts requests is read next, which takes a while."""
+
     def stop(self) -> dict[str, Any]:
-        """Stop counting; return keys for the profile of the run, plain data ready for JSON."""
+        """Return keys for the profile of the run that was paused, plain data ready for JSON."""
 
     def close(self) -> None:
         """Detach from the kernel."""

@@ -86,7 +86,7 @@ class SyscallProbe:
         self.limits += describe_cost(untyped)
         self._fill_kinds(machine)
         allow_devices(self._program, selection.devices)
-        self._epoch = 0
+        self._epoch = self._ended_ns = 0
 
     def follow(self, groups: Sequence[Path]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
@@ -105,11 +105,14 @@ class SyscallProbe:
     def sample(self) -> None:
         """Nothing: the kernel counts."""
 
+    def pause(self) -> None:
+        """Count nothing any more."""
+        self._configure(is_following=False)
+        self._ended_ns = time.monotonic_ns()
+
     def stop(self) -> Row:
         """Return the system calls of the run, the files they worked on, and the modes of I/O."""
-        self._configure(is_following=False)
         self._program.follow(())
-        end_ns = time.monotonic_ns()
         costs = self._program.list_costs()
         rows = {name: sum_processors(self._program.get("rows", row)) for row, name in enumerate(self._names, 1)}
         return {
@@ -119,7 +122,7 @@ class SyscallProbe:
             ],
             "syscall_sizes": self._list_sizes(),
             **self._list_accesses(),
-            "io_modes": self._list_modes(end_ns),
+            "io_modes": self._list_modes(self._ended_ns),
             "io_batches": self._list_batches(),
             "lost_syscalls": self._sum_losses() | {"missed_events": count_missed(costs)},
             "syscall_programs": costs,

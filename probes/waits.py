@@ -64,7 +64,7 @@ class WaitProbe:
         self._groups: list[Path] = []
         self._titles: dict[int, str] = {}
         self._comms: dict[int, str] = {}
-        self._samples = self._epoch = self._began_ns = self._unseen = 0
+        self._samples = self._epoch = self._began_ns = self._ended_ns = self._unseen = 0
 
     def follow(self, groups: Sequence[Path]) -> None:
         """Follow the threads of these cgroups, and of those below, from now on."""
@@ -92,10 +92,14 @@ class WaitProbe:
         self._samples += 1
         self._read_names(is_due=self._samples % _NAMES_EVERY == 0)
 
+    def pause(self) -> None:
+        """Account for nothing any more."""
+        self._configure(is_following=False)
+        self._ended_ns = time.monotonic_ns()
+
     def stop(self) -> Row:
         """Return where the time of the run's threads went."""
-        self._configure(is_following=False)
-        end_ns = time.monotonic_ns()
+        end_ns = self._ended_ns
         costs = self._program.list_costs()
         self._read_names(is_due=True)
         self._program.follow(())

@@ -62,9 +62,14 @@ def test_what_somebody_set_on_the_loop_device_is_undone(tmp_path: Path, emulated
     queue = Path("/sys/block", Path(free).name, "queue")
     (queue / "max_sectors_kb").write_text("64")
     (queue / "write_cache").write_text("write through")
-    bring_up(emulated, tmp_path)
-    if loops_of(tmp_path) != [free]:
-        pytest.skip("another process took the device that was free")
+    try:
+        bring_up(emulated, tmp_path)
+        if loops_of(tmp_path) != [free]:
+            pytest.skip("another process took the device that was free")
+    finally:
+        if loops_of(tmp_path) != [free]:  # it must not keep that for whoever has it now
+            (queue / "max_sectors_kb").write_text((queue / "max_hw_sectors_kb").read_text())
+            (queue / "write_cache").write_text("write back")
     assert (queue / "max_sectors_kb").read_text() == (queue / "max_hw_sectors_kb").read_text() != "64\n"
     assert (queue / "write_cache").read_text() == "write back\n"
 

@@ -33,6 +33,7 @@ probe.start([find_hierarchy() / group])
 with mmap.mmap(f, 0) as m:
     m[5000] = 1
 os.pwrite(f, b"x", 0)
+probe.pause()
 profile = probe.stop()
 probe.close()
 print(json.dumps(profile))

@@ -38,7 +38,6 @@ _DEVICE = (*_WAITS, "unit", "writeback", "checkpoint")
 _LARGE = 0.5
 _FULL_MACHINE = 0.9
 _NEIGHBOURS = 0.5
-_ONE_SHARE = 0.9
 _PROTECTED = ("a device with power-loss protection, which answers a flush from protected memory",)
 _MEMORY = ("more memory for the cache",)
 #: What is at fault -> what helps that is no knob, where no cause is known.
@@ -106,7 +105,7 @@ def _judge(facts: Facts) -> str:
         (facts.flushing_share >= _LARGE, "flush" if writes.in_flight <= flush.in_flight else "write"),
         (busy < _LARGE, "cpu" if cores >= _LARGE or (facts.machine_share or 0) >= _FULL_MACHINE else "other"),
         (reads.in_flight < writes.in_flight, "write"),
-        ((facts.one_share or 0) >= _ONE_SHARE, "one_read"),
+        (facts.has_one, "one_read"),
     )
     return next((fault for is_true, fault in answers if is_true), "read")
 
@@ -120,7 +119,7 @@ def _describe_flush(facts: Facts) -> str:
 
 
 def _describe_depth(facts: Facts) -> str:
-    if facts.one_share is not None and facts.one_share >= _ONE_SHARE:
+    if facts.has_one:
         return "; one request in flight"
     return "" if facts.depth is None else f"; {format_decimals(facts.depth, 1)} requests in flight"
 

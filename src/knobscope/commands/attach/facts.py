@@ -59,12 +59,20 @@ class Facts:
         return (self.cores or 0) < _IDLE and reading < _IDLE and self.flushing_share < _IDLE
 
     @property
+    def has_one(self) -> bool:
+        """Whether mostly one request is in flight while the device is busy; sums of the kernel know the mean alone."""
+        if self.one_share is None:
+            return self.depth is not None and self.depth <= _ONE_DEPTH
+        return self.one_share >= _ONE_SHARE
+
+    @property
     def requests_per_s(self) -> float:
         """Reads and writes of the server."""
         return self.operations["read"].per_s + self.operations["write"].per_s
 
 
 _LEAST_REQUESTS = 30
+_ONE_SHARE, _ONE_DEPTH = 0.9, 1.1
 _THROTTLED = "kworker/kthrotld"
 _IDLE = 0.05  # of the time of a processor, or with a request in flight
 
