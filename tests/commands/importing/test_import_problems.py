@@ -59,6 +59,24 @@ def test_wrong_columns_are_reported(import_table: Import, capsys: pytest.Capture
     assert "runs.csv:1: valeu: found an unknown column; expected value (did you mean that?)" in found
 
 
+def test_a_response_is_not_taken_for_another_column(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{line},{number}" for number, line in enumerate(GOOD, 1)]
+    assert import_table(*rows, header=f"{HEADER},tps", more=("--response", "tps")) == 2
+    expected = "throughput_ops: found this column, and --response tps; expected --ignore throughput_ops"
+    assert any(expected in line for line in problems(capsys))
+
+
+def test_numbers_beyond_their_columns_are_reported(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{line},{1764230400000 + number}" for number, line in enumerate(GOOD)]
+    assert import_table(*rows, header=f"{HEADER},position") == 2
+    assert any("position: found '1764230400000'; expected a whole number" in line for line in problems(capsys))
+
+
+def test_failures_that_no_column_tells_are_refused(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    assert import_table(*GOOD, more=("--failed-value", "result=bad")) == 2
+    assert "found no column 'result'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("content", "words"), [("", "an empty file"), (HEADER + "\n", "a header and no rows")])
 def test_a_table_without_runs_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: str, words: str

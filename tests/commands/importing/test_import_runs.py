@@ -72,6 +72,23 @@ def test_what_a_table_does_not_tell_is_not_known(
 
 
 @pytest.mark.slow
+def test_sessions_of_a_table_leave_it_imported_and_clients_may_be_unknown(
+    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A study with a session of its own counted as measured here, by two clients; throughput may fall in a window."""
+    rows = [f"{line},day{line[0]},-0.03" for line in GOOD]
+    assert import_table(*rows, header=f"{HEADER},session,window_change") == 0
+    run_commands(capsys.readouterr().out)
+    with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
+        sessions = connection.execute("SELECT DISTINCT session FROM runs ORDER BY ALL").fetchall()
+        assert connection.execute("SELECT threads FROM cases").fetchall() == [(None,)]
+    assert sessions == [("imported, day1",), ("imported, day2",)]
+    page = (tmp_path / "results/theirs/report.html").read_text()
+    assert "measured elsewhere" in page
+    assert "2 threads" not in page.replace("\u00a0", " ")
+
+
+@pytest.mark.slow
 def test_an_effect_beyond_everything_that_was_measured_is_not_published(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,6 +61,28 @@ def test_a_finding_says_what_new_pairs_measured() -> None:
     assert (evidence["sweep"]["effect"], evidence["pairs"]) == (1.0, 8)
 
 
+def test_an_effect_that_only_both_together_show_is_published_by_both() -> None:
+    """By the new pairs alone it would read "no clear effect", as a mismatch."""
+    answer = Answer(replace(QUESTION, swept=Amount(0.12, 0.02, 8)))
+    scatter = (0.09, -0.09, 0.07, -0.07, 0.08, -0.08, 0.06, -0.06)
+    runs = [
+        {"pair": pair, "is_reference": is_reference, "status": "ok",
+         "throughput_ops": 100.0 * (1 if is_reference else math.exp(0.05 + noise))}
+        for pair, noise in enumerate(scatter) for is_reference in (True, False)
+    ]  # fmt: skip
+    answer.add(ITSELF, runs)  # type: ignore[arg-type]
+    assert not answer.is_reproduced
+    assert not answer.is_gone
+    (effect,) = list_new_effects([answer])
+    assert 0.05 < effect["estimate"] < 0.12
+    assert effect["low"] > 0
+    swept = finding("intuition", math.expm1(0.12), expect="faster")
+    row = restate_finding(answer, SPECS.rules["intuition"], swept, Sentences(SPECS.dbms))  # type: ignore[arg-type]
+    assert "no clear effect" not in row["sentence"]
+    assert "with the runs of the sweep it is" in answer.describe()
+    assert answer.undecided == "not_tested"
+
+
 def test_a_rule_that_found_nothing_in_the_effect_states_the_same_figures() -> None:
     """The report said 2.5x in one sentence and 2.3x, the published figure, in another."""
     swept = finding("intuition", math.expm1(0.7), expect="faster") | {"verdict": "none"}
