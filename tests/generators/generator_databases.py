@@ -63,6 +63,11 @@ class Postgres:
             self.server.send_signal(signal.SIGQUIT)
             self.server.wait(PATIENCE_S)
 
+    def ask(self, query: str) -> str:
+        """Return what a query answers, as text."""
+        command = [POSTGRES / "psql", "-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "-Atc", query]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
     def session(self, directory: Path, **changes: object) -> Session:
         standard: dict[str, object] = {
             "connection": {
