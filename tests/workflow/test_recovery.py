@@ -198,11 +198,12 @@ def test_the_study_folder_itself_may_be_a_link(results: Path, tmp_path_factory: 
 
 def test_a_study_belongs_to_one_call_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / ".snakemake").mkdir()
-    claim_study("one")
-    claim_study("other")
+    temporary = tmp_path / "temporary" / "snakemake"
+    temporary.mkdir(parents=True)
+    claim_study("one", temporary)
+    claim_study("other", temporary)
     with pytest.raises(UserError, match="study one: another call works on it in this folder"):
-        claim_study("one")
+        claim_study("one", temporary)
 
 
 def test_what_a_running_call_has_finished_with_is_not_damaged(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

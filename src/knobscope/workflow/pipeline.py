@@ -60,9 +60,8 @@ class Pipeline:
                 pipeline.require_installed()
             if runs:
                 recovery.require_writable(Path(pipeline.results))
-                if not workflow.remote_exec:
-                    recovery.claim_directory(workflow.snakemake_tmp_dir)
-                    recovery.claim_study(pipeline.specs.study.name)
+            if runs and not workflow.remote_exec:
+                recovery.claim_study(pipeline.specs.study.name, workflow.snakemake_tmp_dir)
             description = "" if workflow.remote_exec else pipeline.describe()  # finds what cannot be planned
         except UserError as error:
             print(f"knobscope: {error}", file=sys.stderr)
@@ -73,15 +72,11 @@ class Pipeline:
             workflow.global_resources.setdefault(name, 1)
         if workflow.remote_exec:
             return pipeline
-        if not runs:
-            for damage in recovery.find_damaged(Path(pipeline.results)):
-                print(f"knobscope: {damage}; a run makes it anew", file=sys.stderr)
-        else:
-            for sentence in recovery.set_aside_damaged(Path(pipeline.results)):
-                print(f"knobscope: {sentence}", file=sys.stderr)
-            if config.get("retry_failed"):
-                count = forget_failed_runs(Path(pipeline.results))
-                print(f"knobscope: {count} runs that failed are measured again", file=sys.stderr)
+        for sentence in recovery.tell_damaged(Path(pipeline.results), sets_aside=runs):
+            print(f"knobscope: {sentence}", file=sys.stderr)
+        if runs and config.get("retry_failed"):
+            count = forget_failed_runs(Path(pipeline.results))
+            print(f"knobscope: {count} runs that failed are measured again", file=sys.stderr)
         limits = [text for device in pipeline.specs.devices.values() for text in describe_limits(device)]
         print("\n".join([description, *limits]), file=sys.stderr)
         if not runs:  # hundreds of lines about jobs follow, whatever --quiet says
@@ -398,9 +393,8 @@ class Pipeline:
         knobs = {name: select_fields(dbms, "verdict") for name, dbms in self.specs.dbms.items()}
         workloads = {name: select_fields(workload, "verdict") for name, workload in self.specs.workloads.items()}
         # Left out where nothing is said, so that finished studies stay finished.
-        stated = {name: fields for name, fields in workloads.items() if any(fields.values())}
-        spec = {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs}
-        return spec | ({"workloads": stated} if stated else {})
+        stated = {"workloads": workloads} if any(any(fields.values()) for fields in workloads.values()) else {}
+        return {"study": select_fields(self.specs.study, "verdict"), "dbms": knobs, **stated}
 
     @property
     def report_spec(self) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "require_own_files",
     "require_writable",
     "set_aside_damaged",
+    "tell_damaged",
 ]
 
 #: Options with which Snakemake reads the Snakefile and runs no job; then nothing is changed here, either.
@@ -101,6 +102,11 @@ def set_aside_damaged(results: Path) -> list[str]:
     return [_set_aside(error) for error in find_damaged(results)]
 
 
+def tell_damaged(results: Path, *, sets_aside: bool) -> list[str]:
+    """Return a sentence for each damaged output, which is set aside or left for a run to make anew."""
+    return set_aside_damaged(results) if sets_aside else [f"{e}; a run makes it anew" for e in find_damaged(results)]
+
+
 def _set_aside(error: DamagedFileError) -> str:
     break_seal(error.path)
     return f"{error}; it is now {set_aside(error.path).name}, and is made anew where it is needed"
@@ -130,11 +136,13 @@ def claim_directory(temporary: Path) -> None:
     (temporary / _MARK).write_text(str(directory.resolve()), encoding="utf-8")
 
 
-def claim_study(study: str) -> None:
+def claim_study(study: str, temporary: Path) -> None:
     """Hold a study until this process ends. Raises UserError where another pipeline works on it.
 
     Snakemake's own locks come later, and one pipeline removes those of all others in the folder when it ends.
+    `temporary` is Snakemake's folder of this pipeline.
     """
+    claim_directory(temporary)
     claim = os.open(
         _SNAKEMAKE / f"knobscope-{study}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
     )
