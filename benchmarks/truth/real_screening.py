@@ -9,6 +9,9 @@ sweep puts at 1.2x or more, either way, runs in new pairs. A knob is *strong* if
 either way, by these pairs, and its interval (95 %) excludes no effect. For each round are printed the runs so far, the
 rank of each strong knob, and which of them a sweep would lack: if it takes as many knobs as the study says (`top`), and
 if it takes all that stand out.
+
+`--varied` screens anew, into `STUDY-truth-SHARE`, with configurations that draw that share of the knobs; its rounds are
+judged by the same strong knobs.
 """
 
 import argparse
@@ -53,17 +56,19 @@ class Strong:
     interval: tuple[float, float]
 
 
-def write_study(study: str, rounds: int, window_s: float | None, workload: str) -> tuple[Path, int]:
+def write_study(study: str, rounds: int, window_s: float | None, workload: str, varied: float = 1) -> tuple[Path, int]:
     """Write the study with the changes above into this folder's `specs`; return it and how many knobs it passes on."""
-    changed = {r"max_rounds: \d+": f"max_rounds: {rounds}"}
+    share = "" if varied == 1 else f"\n  varied: {varied:g}"
+    name = f"{study}-truth{f'-{varied:g}'.replace('.', '_') if share else ''}"
+    changed = {r"max_rounds: \d+": f"max_rounds: {rounds}{share}"}
     if window_s is not None:
         changed |= {r"measure_s: [\d.]+": f"measure_s: {window_s:g}", r"warmup_s: [\d.]+": "warmup_s: 0.5"}
     own = {"screening": "{threshold: 0.999, warm_start: false}", "remeasure": "{findings: 0}"}
     blocks = {"sweep": "{repeats: 2}"}
-    specs = load_study(derive_study(study, f"{study}-truth", own | blocks, changed, workload), Path.cwd())
+    specs = load_study(derive_study(study, name, own | blocks, changed, workload), Path.cwd())
     (case,) = specs.cases
     blocks["sweep"] = f"{{repeats: 2, always: {json.dumps(sorted(case_space(specs, case).levels))}}}"
-    file = derive_study(study, f"{study}-truth", own | blocks, changed, workload)
+    file = derive_study(study, name, own | blocks, changed, workload)
     return file, load_study(ROOT / f"specs/studies/{study}.yaml", ROOT).study.screening.top
 
 
@@ -104,6 +109,13 @@ def judge_rounds(results: Path, strong: Sequence[Strong], top: int) -> Iterator[
         yield f"| {int(file.stem) + 1} | {fit['runs']} | {len(outstanding)} | {ranks} | {of_top} | {of_all} |"
 
 
+def print_rounds(results: Path, strong: Sequence[Strong], top: int) -> None:
+    """Print the table of the rounds."""
+    print(f"\n| round | runs | stand out | rank of each strong knob | not in the first {top} | does not stand out |")
+    print("|---|---|---|---|---|---|")
+    print("\n".join(judge_rounds(results, strong, top)), flush=True)
+
+
 def main() -> None:
     """Measure each study and print its strong knobs and a table of its rounds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,6 +123,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="of screening; each has as many runs as the study says")
     parser.add_argument("--pairs", type=int, default=6, help="new pairs of runs of each value")
     parser.add_argument("--window", type=float, help="seconds that a run is measured, after 0.5; default: as the study")
+    parser.add_argument("--varied", type=float, nargs="*", default=[], help="shares of the knobs: also screened so")
     parser.add_argument("--workload", default="ycsb-a", help="the one of each study's that is measured")
     args = parser.parse_args()
     link_specs()
@@ -124,11 +137,12 @@ def main() -> None:
                 f"sweep {math.exp(entry.swept):.2f}x, again {math.exp(entry.effect):.2f}x ({low:.2f} to {high:.2f})"
             )
             print(f"- {entry.knob} = {entry.value}: {figures}")
-        print(
-            f"\n| round | runs | stand out | rank of each strong knob | not in the first {top} | does not stand out |"
-        )
-        print("|---|---|---|---|---|---|")
-        print("\n".join(judge_rounds(results, strong, top)), flush=True)
+        print_rounds(results, strong, top)
+        for varied in args.varied:
+            file, _ = write_study(study, args.rounds, args.window, args.workload, varied)
+            (case,) = load_study(file, Path.cwd()).cases
+            print(f"\n{varied:.0%} of the knobs drawn")
+            print_rounds(run_study(file, f"{case}/fit/{args.rounds - 1}.json"), strong, top)
     print(GOAL)
 
 

@@ -19,7 +19,7 @@ from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.study import Remeasure
-from knobscope.stages.plan import RESPONSIVE, aim_of, case_space, sampling_method, screening_blocks
+from knobscope.stages.plan import RESPONSIVE, aim_of, case_space, identify_sampling, sampling_method, screening_blocks
 from knobscope.workflow import recovery
 from knobscope.workflow.checkpoints import find_output, read_output
 from knobscope.workflow.fitting import describe_fitting
@@ -311,7 +311,7 @@ class Pipeline:
 
     def plan_spec(self, case: str) -> Dump:
         """What a screening plan depends on."""
-        return {**self._planned(case, "plan"), "sampling": sampling_method(self.specs, parse_case(case))}
+        return {**self._planned(case, "plan"), **identify_sampling(self.specs, parse_case(case))}
 
     def sweep_spec(self, case: str) -> Dump:
         """What the plan of the sweep depends on."""

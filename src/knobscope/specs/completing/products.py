@@ -109,7 +109,8 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
     },
     # How one gets there changes nothing.
     ClientHost: {"run": "host", "nothing": "user port identity known_hosts directory"},
-    Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds"},
+    # A share of varied knobs is added where not all are.
+    Sampling: {"plan sweep": "method levels runs_per_round block_runs", "nothing": "max_rounds varied"},
     # Plans of later rounds may go by the response, too; what was planned by another one stays good to be measured.
     Screening: {
         "fit": "model response threshold splits stop stable_rounds warm_start",

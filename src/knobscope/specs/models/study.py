@@ -47,6 +47,14 @@ class Sampling(SpecModel):
     levels: int = Field(
         default=4, ge=2, le=1000, description="Levels that a number is cut into (ANOVA wants categories)."
     )
+    varied: float = Field(
+        default=1,
+        gt=0,
+        le=1,
+        description="Share of the knobs that a configuration draws, on average; the others keep their defaults. A "
+        "small share stays near the default, where the sweep measures: a knob that is badly set hides what the others "
+        "do in few configurations only, but of two knobs that matter only together fewer configurations tell.",
+    )
     runs_per_round: int = Field(default=20, ge=4, le=100_000, description="New configurations of one round.")
     max_rounds: int = Field(default=5, ge=1, le=10_000, description="Rounds at most, whatever the model says.")
     block_runs: int = Field(

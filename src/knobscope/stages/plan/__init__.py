@@ -10,6 +10,7 @@ from knobscope.stages.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_rand
 from knobscope.stages.plan.refused import RefusedValue, list_refused
 from knobscope.stages.plan.rounds import (
     case_space,
+    identify_sampling,
     list_dependents,
     list_left_out,
     plan_reinforcement,
@@ -39,6 +40,7 @@ __all__ = [
     "draw_configurations",
     "effort_of",
     "find_costly",
+    "identify_sampling",
     "list_dependents",
     "list_left_out",
     "list_refused",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from knobscope.errors import UserError
-from knobscope.specs import Case, StudySpecs, value_text
+from knobscope.specs import Case, StudySpecs, Value, value_text
 from knobscope.stages.plan.blocks import build_block, config_id_of, seed_of, split_into_blocks
 from knobscope.stages.plan.dependents import SweptValue, sweep_configurations, swept_values
 from knobscope.stages.plan.levels import default_configuration, screening_levels
@@ -33,7 +33,8 @@ def case_space(specs: StudySpecs, case: Case) -> DesignSpace:
         name: screening_levels(dbms.knobs[name], choice, study.sampling.levels, default[name])
         for name, choice in chosen.items()
     }
-    return DesignSpace(dbms, levels, default, {"threads": workload.threads, "records": workload.records})
+    facts: dict[str, Value] = {"threads": workload.threads, "records": workload.records}
+    return DesignSpace(dbms, levels, default, facts, study.sampling.varied)
 
 
 def screening_blocks(specs: StudySpecs) -> int:
@@ -56,6 +57,15 @@ def sampling_method(specs: StudySpecs, case: Case) -> str:
     if sum(peer.dbms == case.dbms for peer in specs.cases) > 1:
         return "lhs"
     return "active" if len(specs.study.knobs[case.dbms]) <= MOST_ACTIVE else "narrowing"
+
+
+def identify_sampling(specs: StudySpecs, case: Case) -> dict[str, Value]:
+    """Return what a screening plan depends on beyond the fields of specs; a share only where not all knobs are drawn.
+
+    So plans of finished studies stay what they are.
+    """
+    varied = specs.study.sampling.varied
+    return {"sampling": sampling_method(specs, case), **({} if varied == 1 else {"varied": varied})}
 
 
 def plan_screening(

@@ -41,6 +41,7 @@ class DesignSpace:
     levels: Mapping[str, list[Value]]
     default: Mapping[str, Value]
     facts: Mapping[str, Value]  # threads and records of the workload, for `requires` and `when`
+    varied: float = 1.0  # share of the knobs that a configuration draws; the others keep their defaults
 
     def key(self, configuration: Mapping[str, Value]) -> Key:
         """Return the values of the varied knobs; equal settings have equal keys."""
@@ -144,10 +145,11 @@ def draw_configurations(
     """Return up to `count` configurations that are allowed and not in `known_keys`, which grows by them.
 
     `lhs` takes a Latin hypercube of pyDOE2 and cuts each axis into the knob's levels, so that every level comes equally
-    often; `active` begins with as much of one, and `random` draws levels independently. The other methods (see
-    `picking`) choose among all allowed configurations, or among some thousand random ones of a large space; those that
-    look at the response use `responses`, what is known of configurations in `known_keys`. Fewer than `count` come back
-    only when the space is used up.
+    often, and the default so much more often as only a share of the knobs is drawn (`varied`); `active` begins with as
+    much of one, and `random` draws levels independently. The other methods (see `picking`) choose among all allowed
+    configurations, or among some thousand random ones of a large space; those that look at the response use
+    `responses`, what is known of configurations in `known_keys`. Fewer than `count` come back only when the space is
+    used up.
     """
     if method == "active":
         spread = draw_configurations(space, "lhs", count_random(method, count, len(known_keys)), rng, known_keys)
@@ -224,8 +226,9 @@ def _codes(space: DesignSpace, key: Key) -> list[int]:
 
 def _at_point(space: DesignSpace, point: np.ndarray) -> Configuration:
     drawn = {
-        name: levels[min(int(share * len(levels)), len(levels) - 1)]
+        name: levels[min(int(share / space.varied * len(levels)), len(levels) - 1)]
         for (name, levels), share in zip(space.levels.items(), point, strict=True)
+        if share < space.varied
     }
     return {**space.default, **drawn}
 
