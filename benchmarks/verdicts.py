@@ -122,10 +122,11 @@ _CASES = """
 
 def run_study(file: Path, *targets: str) -> Path:
     """Run a study to its report, or to the targets below its results; return its results."""
-    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
-    command += ["--profile", str(ROOT / "profiles/default"), "--config", f"study={file}"]
     results = Path("results") / file.stem
-    subprocess.run([*command, *(str(results / target) for target in targets)], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "snakemake", *(str(results / target) for target in targets)]
+    command += ["--snakefile", str(ROOT / "Snakefile"), "--cores", "2"]
+    command += ["--profile", str(ROOT / "profiles/default"), "--config", f"study={file}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return results
 
 
