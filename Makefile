@@ -13,7 +13,7 @@ BIN := .venv/bin
 # Stages start a third faster when Python may keep what it compiled, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE :=
 # What computes in threads of its own takes one each: tests run side by side.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+PYTEST := PYTEST_DEBUG_TEMPROOT=/var/tmp OMP_NUM_THREADS=1 $(BIN)/python -m pytest # /tmp may be in memory
 CLIENTS := clients/target/.built
 DEVMODEL := devmodel/build/devmodel
 C_SOURCES := $(wildcard devmodel/*.[ch] probes/*.[ch] benchmarks/*.c)

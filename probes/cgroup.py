@@ -99,7 +99,7 @@ class RunCgroup:
             except ProcessLookupError:  # so another process may have its number by now, and have been moved
                 if uid is not None:
                     with contextlib.suppress(ProcessLookupError):
-                        target = parent if get_owners(pid) == {uid} else self._hierarchy
+                        target = parent if uid in get_owners(pid) else self._hierarchy
                         (target / "cgroup.procs").write_text(str(pid))
                 raise
             return True
@@ -170,6 +170,8 @@ def _find_parent(hierarchy: Path, pid: int, uid: int | None) -> Path:
     parent = hierarchy.joinpath(*parts)
     if ".." not in parts and parent.is_dir():
         return parent
+    if path.endswith(" (deleted)"):  # only one that has ended is in a cgroup that was removed
+        raise ProcessLookupError(f"process {pid} has ended")
     if uid is not None:
         raise PermissionError(f"process {pid} is in a cgroup that is not there: {path[:200]}")
     return hierarchy

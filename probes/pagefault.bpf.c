@@ -191,6 +191,10 @@ int on_dirty(struct bpf_raw_tracepoint_args *ctx)
 // A loop device writes the pages of the file systems on it once more: only the file system's own device counts.
 int on_bio(struct bpf_raw_tracepoint_args *ctx)
 {
+    u32 zero = 0;
+    struct config_t *c = config.lookup(&zero);
+    if (!c || !c->is_following)
+        return 0;
     struct file_key_t key = {};
     u64 bio = ctx->args[ARG_block_bio_queue], in_page = 0, page = find_first_page(bio, &in_page);
     if (!page || (read_u32(bio + bio__bi_opf) & REQ_OP_MASK) != REQ_OP_WRITE)

@@ -23,7 +23,7 @@ rule imitate_all:
     input:
         database=PIPELINE.judged_database,
         confirmed=[
-            f"{RESULTS}/confirmed/{device}.json" for device in PIPELINE.data_devices
+            f"{RESULTS}/confirmed/{device}.json" for device in PIPELINE.specs.study.devices
         ],
     output:
         f"{RESULTS}/study.duckdb",

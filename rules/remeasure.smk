@@ -29,7 +29,7 @@ rule remeasure_all:
     input:
         database=f"{RESULTS}/detected.duckdb",
         explained=[
-            f"{RESULTS}/explained/{device}.json" for device in PIPELINE.data_devices
+            f"{RESULTS}/explained/{device}.json" for device in PIPELINE.specs.study.devices
         ],
     output:
         temp(f"{RESULTS}/explained.duckdb"),

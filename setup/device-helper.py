@@ -120,7 +120,7 @@ def _bring_up(caller: pwd.struct_passwd, path: str) -> None:
             os.write(1, f"{point}\n".encode())
         except OSError:  # also when nobody can read where it is: a call that fails leaves no device
             _libc.umount2(os.fsencode(point), _UMOUNT_NOFOLLOW | _MNT_DETACH)
-            point.rmdir()
+            _forget(point)
             raise
 
 
@@ -270,8 +270,6 @@ def _take_down(caller: pwd.struct_passwd, loop: str, flags: int) -> None:
         if _libc.umount2(os.fsencode(point), flags | _UMOUNT_NOFOLLOW) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"{loop} cannot be unmounted: {os.strerror(number)}")
-        if not flags:
-            point.rmdir()
         _forget(point)
 
 

@@ -42,6 +42,18 @@ done
 as_root=""
 [ "$(id -u)" = 0 ] || as_root="sudo -n"
 
+policy=/usr/sbin/policy-rc.d
+tidy() { # also after a signal, a failure of apt, or a call that was killed
+    ! grep -qs 'of knobscope' $policy || $as_root rm -f $policy || true
+    # Wanted for their programs alone, which are started where they are needed: after the next boot none must run.
+    for pair in openssh-server:ssh.service openssh-server:ssh.socket redis-server:redis-server.service postgresql:postgresql.service; do
+        case " $missing " in *" ${pair%:*} "*) $as_root systemctl disable -q "${pair#*:}" 2>/dev/null || true ;; esac
+    done
+}
+trap tidy EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
 if [ -n "$missing" ]; then
     if ! command -v apt-get >/dev/null || { [ -n "$as_root" ] && ! sudo -n true 2>/dev/null; }; then
         echo "please install these packages (root or password-less sudo is needed to do it here):$missing" >&2
@@ -49,11 +61,7 @@ if [ -n "$missing" ]; then
     fi
     echo "installing:$missing"
     # Packages must not start daemons of their own: knobscope starts the servers it measures itself.
-    policy=/usr/sbin/policy-rc.d
-    if [ ! -e $policy ] || grep -q 'of knobscope' $policy; then # of a call that was killed
-        trap '$as_root rm -f $policy' EXIT
-        trap 'exit 130' INT
-        trap 'exit 143' TERM HUP
+    if [ ! -e $policy ]; then
         printf '#!/bin/sh\n# of knobscope, until its packages are installed\nexit 101\n' | $as_root tee $policy >/dev/null
         $as_root chmod +x $policy
     fi
@@ -71,10 +79,6 @@ if [ -n "$missing" ]; then
     # shellcheck disable=SC2086  # a list of packages
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         -o DPkg::Lock::Timeout=300 $missing >/dev/null
-    # Wanted for their programs alone, which are started where they are needed: after the next boot none must run.
-    for pair in openssh-server:ssh.service openssh-server:ssh.socket redis-server:redis-server.service postgresql:postgresql.service; do
-        case " $missing " in *" ${pair%:*} "*) $as_root systemctl disable -q "${pair#*:}" 2>/dev/null || true ;; esac
-    done
 fi
 
 # Servers refuse to run as root, and should: they get a user of their own.

@@ -67,6 +67,7 @@ def make_once(path: Path, make: Callable[[Path], object]) -> Path:
     with path.with_name(f"{path.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
+            shutil.rmtree(path, ignore_errors=True)  # what a call that failed has left
             make(path)
             done.touch()
     return path

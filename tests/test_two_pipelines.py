@@ -39,9 +39,11 @@ def claimed(directory: Path, prefix: list[str]) -> Iterator[None]:
     command = [*prefix, sys.executable, "-c", HOLD, str(directory / "snakemake-first")]
     with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "claimed\n"
-        yield
-        process.kill()
+        try:
+            assert process.stdout.readline() == "claimed\n"
+            yield
+        finally:
+            process.kill()
 
 
 def claim(directory: Path) -> None:

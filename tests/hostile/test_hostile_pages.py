@@ -1,6 +1,8 @@
 """Pages with names of strangers: a browser runs none of them and fetches nothing."""
 
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,8 +24,16 @@ def test_a_page_that_obeys_names_is_found(canaries: Canaries, tmp_path: Path) ->
     page = tmp_path / "page.html"
     page.write_text(f"<!DOCTYPE html><html><body><p>{evil(canaries.address)}</p></body></html>")
     assert CHROMIUM is not None
-    command = [CHROMIUM, "--headless", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as browser:
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-background-networking"]
+    command += [f"--user-data-dir={tmp_path / 'profile'}", page.as_uri()]
+    with (
+        tempfile.TemporaryDirectory(
+            prefix="knobscope-test-", ignore_cleanup_errors=True
+        ) as own,  # killed, it leaves a socket
+        subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": own}
+        ) as browser,
+    ):
         try:
             canaries.port.settimeout(120)
             canaries.port.accept()[0].close()

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cgroup import find_hierarchy
+from cgroups import empty_cgroup
 from test_protocol import MONITOR, device
 from waiting import wait_until
 
@@ -81,6 +82,7 @@ def group() -> Iterator[Path]:
     inner = outer / "a b"  # names may have blanks
     inner.mkdir(parents=True)
     yield inner
+    empty_cgroup(outer)
     inner.rmdir()
     outer.rmdir()
 
@@ -198,8 +200,9 @@ def test_when_the_warden_is_killed_too_the_next_call_gives_back(
     system_python: str,
     device: str,
     talk: Talk,
+    group: Path,
 ) -> None:
-    with sleeper() as process:
+    with sleeper(group) as process:  # where monitors of other tests give nothing back
         before = read_cgroup(process.pid)
         killed = Talk(system_python, device)
         assert killed.ask(f"borrow {process.pid}")["event"] == "following"

@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -169,9 +168,12 @@ def test_fuzzed_lines_get_an_answer_and_write_nothing(system_python: str, device
 
 
 @pytest.mark.parametrize(("caller", "named"), [("0", True), ("65534", False)])
-def test_files_are_named_to_root_only(system_python: str, device: str, caller: str, named: bool) -> None:
+def test_files_are_named_to_root_only(
+    system_python: str, device: str, open_directory: Path, caller: str, named: bool
+) -> None:
     """Names in a directory that the caller may not enter stay there; inodes are told."""
-    closed = Path(tempfile.mkdtemp(prefix="closed", dir="/var/tmp"))
+    closed = open_directory / "closed"
+    closed.mkdir(mode=0o700)
     major_minor = f"{os.major(closed.stat().st_dev)}:{os.minor(closed.stat().st_dev)}"
     if not Path("/sys/dev/block", major_minor).exists():
         pytest.skip("the directory lies on no block device")

@@ -165,7 +165,8 @@ def test_a_helper_killed_at_any_moment_leaves_nothing_that_stays(images: Path) -
         helper.kill()
         helper.wait()
         for point in folder.glob("loop*") if folder.exists() else ():
-            if point.is_mount():
+            backing = Path("/sys/block", point.name, "loop/backing_file")
+            if point.is_mount() and str(images) in backing.read_text():  # not of another call of the tests
                 done = call("down", point.name)
                 assert done.returncode == 0, done.stderr
         assert eventually(lambda: not attached_images(images))

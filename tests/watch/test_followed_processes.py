@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cgroups import empty_cgroup
 from loop_devices import Fio, Gated, Loop, row_of, watch_jobs
 
 from knobscope.watch import Watch, open_watch
@@ -95,6 +96,7 @@ def groups() -> Iterator[list[Path]]:
         group.mkdir()
     yield made
     for group in made:
+        empty_cgroup(group)
         group.rmdir()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cgroups import find_cgroup2, find_cgroups
 from loop_devices import Fio, Gated, Loop, open_loop, row_of, watch_jobs
 from waiting import PATIENCE_S, wait_until
 
@@ -37,7 +38,19 @@ def cgroup_of(pid: int) -> str:
 
 def list_run_cgroups(monitor_pid: int) -> list[Path]:
     """Directories that a monitor made; other monitors may run beside it."""
-    return list(Path("/sys/fs/cgroup").glob(f"**/knobscope-{monitor_pid}-*"))
+    return find_cgroups(f"knobscope-{monitor_pid}-*")
+
+
+@pytest.fixture
+def own_group(sleeper: subprocess.Popen[bytes]) -> Iterator[Path]:
+    """A cgroup of the process's own: monitors of other tests tidy up what killed ones have left beside theirs."""
+    group = Path(find_cgroup2()) / f"lifetime-{os.getpid()}"
+    group.mkdir()
+    (group / "cgroup.procs").write_text(str(sleeper.pid))
+    yield group
+    sleeper.kill()
+    sleeper.wait()
+    group.rmdir()
 
 
 @pytest.fixture
@@ -121,6 +134,7 @@ def test_a_monitor_that_is_killed_while_it_starts_is_no_reason_to_do_without(loo
     killer.join()
 
 
+@pytest.mark.usefixtures("own_group")
 def test_next_monitor_removes_what_a_killed_one_left(loop: Loop, sleeper: subprocess.Popen[bytes]) -> None:
     with MonitorWatch(loop.block, 4096, "device") as killed:
         killed.follow([sleeper.pid])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cgroups import find_cgroup2, find_cgroups
 from loop_devices import Loop, open_loop, row_of, run
 
 pytestmark = pytest.mark.real
@@ -81,18 +82,14 @@ def list_session(session: int) -> list[str]:
 
 def list_abandoned_cgroups() -> set[str]:
     """Directories of monitors that are no more; other monitors may run beside this test."""
-    groups = Path("/sys/fs/cgroup").glob("**/knobscope-[0-9]*-*")
-    return {str(path) for path in groups if not Path("/proc", path.name.split("-")[1]).exists()}
+    return {
+        str(path) for path in find_cgroups("knobscope-[0-9]*-*") if not Path("/proc", path.name.split("-")[1]).exists()
+    }
 
 
 def in_namespace(*change: str) -> list[str]:
     """Run knobscope where the mounts have been changed by one command."""
     return ["unshare", "--mount", sys.executable, "-c", MOUNT_AND_RUN, *change, "--", *KNOBSCOPE]
-
-
-def find_cgroup2() -> str:
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return next((line.split()[4] for line in lines if " - cgroup2 " in line), "")
 
 
 WITHOUT_BPF = ["setpriv", "--bounding-set", "-bpf,-sys_admin,-perfmon", "--inh-caps", "-bpf,-sys_admin,-perfmon"]

@@ -52,8 +52,12 @@ def test_the_commands_figures_and_the_devices_stand_apart(
     reads = [*FIO, f"--filename={loop.node}", "--rw=randread", "--bs=4k", "--direct=1", "--number_ios=509"]
     writes = [*FIO, f"--filename={loop.node}", "--rw=randwrite", "--bs=4k", "--direct=1", "--number_ios=1009"]
     with subprocess.Popen([*reads, "--thread", "--time_based", "--runtime=60"], stdout=subprocess.DEVNULL) as other:
-        assert watch("--device", loop.node, "--scope", "process", "--json", tmp_path / "out.json", "--", *writes) == 0
-        other.kill()
+        try:
+            assert (
+                watch("--device", loop.node, "--scope", "process", "--json", tmp_path / "out.json", "--", *writes) == 0
+            )
+        finally:
+            other.kill()
     head, of_command, of_device = re.split(
         r"\n\ncaused by the command .*\n|\n\neverything .*\n", capfd.readouterr().err
     )

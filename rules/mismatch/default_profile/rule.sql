@@ -19,7 +19,8 @@
 --        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
 --        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
 --        busy_processors of the time, so no device would make it much faster; where waits were not watched, CPU time
---        leaves clients less than least_waiting of their time to wait for the device, or is unknown.
+--        leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they were,
+--        clients were seen to wait for it for less, and may wait for it behind locks and threads that were not followed.
 -- Penalty: none: one profile does not show what the DBMS would gain.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own.
 WITH ability AS (
@@ -96,7 +97,8 @@ judged AS (
         decides(
             waited.waiting, waited.waiting, waited.possibly_waiting - waited.waiting, getvariable('least_waiting')
         ) AS is_told,
-        least(waited.possibly_waiting, CASE WHEN NOT coalesce(is_told, false) THEN 1 - cpus / serving END)
+        waited.waiting AS surely_waiting,
+        least(waited.possibly_waiting, CASE WHEN NOT coalesce(is_told, false) THEN 1 - cpus / coalesce(serving, 1) END)
             AS waiting_share,
         coalesce(waited.possibly_waiting < getvariable('least_waiting'), false) AS is_seldom_waited,
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AND NOT is_seldom_waited AS is_mismatch,
@@ -114,6 +116,7 @@ judged AS (
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
             WHEN used > getvariable('most_used') THEN 'profile_too_low'
             WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
+            WHEN is_mismatch AND NOT coalesce(is_told, true) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
             WHEN is_mismatch AND processors >= getvariable('busy_processors')
                 THEN 'processors'
@@ -140,7 +143,7 @@ SELECT
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
-        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, waits_watched: waiting_for_flushes IS NOT NULL,
+        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, surely_waiting: surely_waiting, waits_watched: waiting_for_flushes IS NOT NULL,
         waiting_for_flushes: waiting_for_flushes, is_seldom_waited: is_seldom_waited,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched

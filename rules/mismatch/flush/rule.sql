@@ -71,7 +71,11 @@ compared AS (
 
 shared AS (
     SELECT *, share_of_cause(
-        share_by_time(waited, waited_low, waited_high, left_open, getvariable('flush_share')),
+        -- Of what clients wait for a flush, filling units of the device is left to rule io_size.
+        share_by_time(
+            waited * net_us / nullif(flush_us, 0), waited_low * net_us / nullif(flush_us, 0),
+            waited_high * net_us / nullif(flush_us, 0), left_open, getvariable('flush_share')
+        ),
         share_by_counts(slower_rate, faster_rate, margin, net_us, net_us, estimate, least(allowed, 1))
     ) AS share
     FROM compared
@@ -90,7 +94,7 @@ judged AS (
         coalesce(matters AND (is_part OR share.by_time) AND is_cause(share, getvariable('flush_share')), false) AS is_it,
         coalesce(
             is_part AND NOT share.by_time AND 10 * more_us >= getvariable('flush_share') * slow_us
-            AND more_busy_us >= getvariable('flush_share') * slow_us,
+            AND coalesce(more_busy_us >= getvariable('flush_share') * slow_us, true),
             false
         ) AS may_be_fsync,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')

@@ -67,7 +67,8 @@ compared AS (
         ln(nullif(value_reads_in_order, 0) / nullif(reference_reads_in_order, 0)) AS read_rate_rise,
         -- Microseconds per operation, of the slower side beyond the faster one: for a client, and of CPU time. Clients
         -- that are served at a time may share processors, so that CPU time counts for at most as much more.
-        serving * 1e6 / t.reference * abs(exp(-t.estimate) - 1) AS slow_us,
+        1e6 / t.reference * abs(exp(-t.estimate) - 1) AS difference_us,
+        serving * difference_us AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
         -sign(t.estimate) * f.estimate
             * (coalesce(of_slower(t.estimate, value_us, reference_us), usual_us, 0)
@@ -100,10 +101,10 @@ judged AS (
         CASE
             WHEN computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share') THEN 'flushes'
             WHEN computed IS NULL AND flushes_q <= getvariable('fdr')
-                AND serving * flushing_us >= (1 - getvariable('cpu_share')) * slow_us THEN 'flushes'
+                AND flushing_us >= (1 - getvariable('cpu_share')) * difference_us THEN 'flushes'
             WHEN is_significant(writes, writes_q) AND writing_us >= (1 - getvariable('cpu_share')) * slow_us
                 THEN 'writes'
-            WHEN coalesce(computed_high, serving * cpu_us / nullif(slow_us, 0), 0) < getvariable('cpu_share') THEN 'time'
+            WHEN coalesce(computed_high, cpu_us / nullif(difference_us, 0), 0) < getvariable('cpu_share') THEN 'time'
         END AS explained_by,
         -- The side of a share's change that would matter is that of CPU, once that is known.
         -- Of a kind of which there is hardly any, no order can be known, nor matters.
@@ -121,7 +122,7 @@ verdicts AS (
     SELECT *,
         costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
         can_be AND coalesce(
-            computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us
+            computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us, false
         ) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
@@ -152,7 +153,7 @@ SELECT
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
         cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
         random_sequential_ratio: random_sequential_ratio,
-        cpu_us_per_op: cpu_us, us_per_op: slow_us,
+        cpu_us_per_op: cpu_us, us_per_op: coalesce(slow_us, difference_us),
         computed: CASE WHEN computed IS NOT NULL THEN {low: computed_low, high: computed_high} END,
         explained_by: CASE WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by END,
         write_share: {

@@ -25,6 +25,7 @@
 --        that.
 WITH seen AS (
     SELECT dbms, v.device, workload, watched, serving, write_unit_bytes, write_unit_us,
+        coalesce(flush_p50_us, fsync_p50_us) AS usual_us,
         coalesce(
             obstacle, CASE WHEN d.device IS NULL THEN 'no_profile' WHEN write_unit_bytes IS NULL THEN 'no_unit' END
         ) AS blind
@@ -38,7 +39,7 @@ throughput AS (
 
 compared AS (
     SELECT dbms, device, workload, watched, blind, serving, t.* EXCLUDE (dbms, device, workload),
-        write_unit_bytes, write_unit_us,
+        write_unit_bytes, write_unit_us, usual_us,
         s.estimate AS share, s.low AS share_low, s.high AS share_high, s.q_value AS share_q,
         s.reference AS share_before,
         n.estimate AS number, n.low AS number_low, n.high AS number_high, n.q_value AS number_q,
@@ -79,7 +80,7 @@ compared AS (
 shared AS (
     SELECT *,
         of_slower(estimate, value_partly, reference_partly) AS partly,
-        of_slower(estimate, value_us, reference_us) AS flush_us,
+        coalesce(of_slower(estimate, value_us, reference_us), usual_us) AS flush_us,
         filling_us(flush_us, write_unit_us, partly) AS fill_us,
         -sign(estimate) * flushes AS more_flushes,
         of_slower(estimate, flushes_high, -flushes_low) AS more_flushes_high,

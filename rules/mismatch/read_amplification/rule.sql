@@ -113,6 +113,7 @@ verdicts AS (
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN is_mismatch OR rules_out_effect(low, high) OR reads = 0 THEN NULL
             WHEN bytes_q IS NULL OR number_q IS NULL THEN 'few_watched'
+            WHEN serving IS NULL THEN 'no_clients'
             WHEN share_low IS NULL OR share_high IS NULL THEN 'no_latency'
             WHEN matters AND (rules_out_gain(most_more) OR time_ruled_out) THEN NULL
             WHEN matters AND (by_bytes OR by_number) AND by_time THEN 'same_rate'
@@ -137,7 +138,7 @@ SELECT
         reads_per_op: {before: number_before, after: number_before * exp(number), q_value: number_q, counts: by_number, are_even: rules_out_effect(number_low, number_high)},
         bytes_per_read: {before: reference_bytes, after: value_bytes},
         read_us: {before: reference_us, after: value_us},
-        difference_us: slow_us / serving,
+        difference_us: 1e6 / reference * abs(exp(-estimate) - 1),
         least_share: least(one_share, other_share), most_share: greatest(one_share, other_share),
         share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND (by_bytes OR by_number) AND time_ruled_out,
         no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),

@@ -15,7 +15,7 @@
 --        matters would be gained, by the time that clients wait for reads if waits were watched; or a table was moved, and the interval of the
 --        effect rules out a gain that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
---        unknown origin; the runs vary too much to tell whether reads are slower; no requests of the default configuration are known by file; such files exist, there are not
+--        unknown origin; the runs vary too much to tell whether reads are slower, or what would be gained; the number of clients is unknown; no requests of the default configuration are known by file; such files exist, there are not
 --        three runs of the default configuration with moments in which nothing was written, to compare with, and the
 --        profile of the device does not prove it; waits were not watched, and of the gain no more that matters is left
 --        than CPU time leaves clients to wait; a table was moved, and its effect neither is clear nor rules out a gain.
@@ -31,6 +31,13 @@ WITH usage AS (
     JOIN (
         SELECT run_id, dbms, device, workload FROM runs_behind WHERE knob IS NULL AND watched
     ) USING (run_id)
+    -- What a layout keeps on another device in all runs shares none with the others.
+    WHERE NOT EXISTS (
+        FROM runs r
+        JOIN knob_values v USING (config_id)
+        WHERE r.run_id = run_files.run_id AND list_first(string_split(v.knob, chr(46))) = 'device' AND v.value <> 'data'
+            AND list_last(string_split(v.knob, chr(46))) IN (file_group, role)
+    )
     GROUP BY ALL
 ),
 
@@ -112,7 +119,9 @@ cases_judged AS (
                 CASE WHEN NOT coalesce(is_significant(moved_estimate, moved_q), false)
                           AND NOT coalesce(rules_out_gain(moved_high), false) THEN 'unclear_move' END
             WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
-            WHEN shared AND NOT are_slower AND NOT coalesce(rules_out_gain(high), false)
+            WHEN are_slower AND gain IS NULL THEN 'no_clients'
+            WHEN shared AND NOT coalesce(are_slower AND exp(possible_gain) - 1 >= getvariable('min_effect'), false)
+                AND NOT coalesce(rules_out_gain(high), false)
                 AND NOT coalesce(rules_out_gain(least(gain_high, -ln(greatest(1 - waiting_share, 1e-9)))), false)
                 THEN 'unclear'
             WHEN is_seldom_waited AND NOT waits_watched THEN 'computing'

@@ -27,8 +27,9 @@ WITH compared AS (
 
 judged AS (
     SELECT c.*,
-        (c.slower OR c.later) AND NOT (c.knob IS NOT NULL AND coalesce(d.slower OR d.later, false)) AS is_mismatch,
-        c.knob IS NOT NULL AND coalesce(d.slower OR d.later, false) AS as_default,
+        -- A longer latency of the default is another matter than a value with which throughput is lower.
+        c.knob IS NOT NULL AND coalesce(d.slower OR (d.later AND NOT c.slower), false) AS as_default,
+        (c.slower OR c.later) AND NOT as_default AS is_mismatch,
         CASE
             WHEN c.q_value IS NULL THEN 'one_block'
             WHEN c.slower OR c.later THEN NULL

@@ -9,7 +9,8 @@
 --        significant effect, and its interval ends below half of the least change of the percentile (as logarithms).
 -- None: the intervals rule out that either percentile changes by tail_gap; or throughput itself changes significantly,
 --        which is for the other rules.
--- Insufficient: neither percentile is known; fewer than two comparable blocks; intervals that rule nothing out.
+-- Insufficient: neither percentile is known; fewer than two comparable blocks; too few runs for an interval of the percentiles, or
+--        intervals that rule nothing out.
 -- Penalty: the longer percentile / the shorter one.
 -- Cannot see: why. What the device did differently in the same runs is mentioned; no cause is named. Percentiles beyond
 --        the 99th; the latency that an open load would have had: clients that wait for each operation hide part of a
@@ -75,6 +76,7 @@ verdicts AS (
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN tail IS NULL THEN 'no_latency'
             WHEN is_mismatch OR matters OR all_even THEN NULL
+            WHEN tail.low IS NULL THEN 'few_runs'
             WHEN differs THEN 'throughput'
             ELSE 'noise'
         END AS obstacle

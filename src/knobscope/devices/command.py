@@ -91,7 +91,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="bring emulated devices up or down, fit device models",
         description="Bring an emulated device (an image file behind a loop device, with a file system of its own, and "
         "a device model between them if its spec has one) up or down; fit a device model to published figures. Stages "
-        "bring up what they need. Needs root, or sudo without a password.",
+        "bring up what they need. Needs root, or the installed device helper.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, action, text in (

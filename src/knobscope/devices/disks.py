@@ -5,6 +5,7 @@ from pathlib import Path
 
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.mounts import find_mount
+from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Tier
 
@@ -69,9 +70,18 @@ def _find_image(path: Path) -> Path | None:
         return None
     image = Path(os.fsdecode(backing.read_bytes().removesuffix(b"\n")))
     below = image.with_name("disk.img")  # what a program of ours passes its requests on to, which delays them
-    if image.name == "answering" and below.exists():
+    if image.name == "answering" and below.exists() and _is_delayed(image.with_name("state.json")):
         return below
     return image if image.exists() else None
+
+
+def _is_delayed(state: Path) -> bool:
+    """Whether a device of ours passes requests on; a modelled one answers them as its model says, wherever it lies."""
+    try:
+        model = read_sealed(state)["model"]
+    except (OSError, DamagedFileError, KeyError):
+        return False
+    return isinstance(model, dict) and model.get("kind") == "delay"
 
 
 def _device_of_file(file: Path) -> Path | None:

@@ -196,7 +196,7 @@ def _tell_holders(loop: str) -> str:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended, or has no mounts any more
             if any(f"{mount.major}:{mount.minor}" == number for mount in list_mounts(process)):
-                holders.append(f"{process.name} ({(process / 'comm').read_text().strip()})")
+                holders.append(f"{process.name} ({(process / 'comm').read_text(errors='replace').strip()})")
     if holders:
         return f"by processes in whose mount namespace it is mounted: {', '.join(holders)}"
     return f"(`fuser -v /dev/{loop}` shows by whom)"

@@ -115,7 +115,13 @@ def _find(program: str) -> str:
 
 def _run(command: list[str]) -> str:
     result = subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT_S, check=False
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=_TIMEOUT_S,
+        env={**os.environ, "LC_ALL": "C"},  # callers look for words in what it says
+        check=False,
     )
     if result.returncode != 0:
         message = (result.stderr or result.stdout).strip() or f"exit code {result.returncode}"

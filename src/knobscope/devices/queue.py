@@ -1,5 +1,6 @@
 """Settings of a block device's queue in the kernel: changed for a run and put back after it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,8 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
 
 
 def _file(block: BlockDevice, setting: str) -> Path:
+    if not re.fullmatch(r"[a-z_]+", setting):
+        raise SettingRefusedError(f"{setting!r} is no name below `queue` in sysfs")
     return Path("/sys/block", block.name, "queue", setting)
 
 

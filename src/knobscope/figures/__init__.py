@@ -2,7 +2,7 @@
 
 from knobscope.figures.bends import BendPoint, Side, draw_bend
 from knobscope.figures.canvas import Point
-from knobscope.figures.curves import Curve, Mark, draw_latencies, draw_loglog, draw_series
+from knobscope.figures.curves import Curve, Mark, bucket_points, draw_latencies, draw_loglog, draw_series
 from knobscope.figures.figure import Figure, figure_style, slug, write_figures
 from knobscope.figures.forest import Effect, ForestRow, MetricPanel, Span, draw_forest, draw_spans
 from knobscope.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
@@ -49,6 +49,7 @@ __all__ = [
     "TimelineBlock",
     "TimelineRun",
     "TuningCurve",
+    "bucket_points",
     "choose_blocks",
     "depth_bins",
     "draw_bend",

@@ -1,7 +1,7 @@
 """Lines: measured curves of a device, series of a run, histograms of latency."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
@@ -9,7 +9,7 @@ from knobscope.figures.canvas import Anchor, Canvas, text_width
 from knobscope.figures.scales import Scale, Tick, linear_ticks, power_ticks, short_number, spread_labels
 from knobscope.text.formats import format_micros, format_share, format_size
 
-__all__ = ["Curve", "Mark", "draw_latencies", "draw_loglog", "draw_series"]
+__all__ = ["Curve", "Mark", "bucket_points", "draw_latencies", "draw_loglog", "draw_series"]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,16 @@ def draw_latencies(width: float, curves: Sequence[Curve], label: str) -> Canvas:
         canvas.path(_steps(curve.points, x, y, frame), f"area {curve.look}")
     draw_x_axis(canvas, frame, _latency_ticks(x), label)
     return canvas
+
+
+def bucket_points(buckets: Iterable[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    """Return the points of a histogram from its buckets (low and high edge, share); zero where there is none."""
+    points: list[tuple[float, float]] = []
+    for low, high, share in buckets:
+        if points and low > 1.0001 * points[-1][0]:
+            points.append((low, 0.0))
+        points.append((high, share))
+    return points
 
 
 def _steps(points: Sequence[tuple[float, float]], x: Scale, y: Scale, frame: Frame) -> list[tuple[float, float]]:

@@ -90,7 +90,7 @@ def _draw_labels(
         if note:
             canvas.text(position, y + 18, note, "tick")
             position += text_width(note, 11) + 10
-        if members[0].durability:
+        if any(member.durability for member in members):
             canvas.text(min(position, right), y + 18, _CAUTION, "caution")
         y += _HEAD
         for row in members:

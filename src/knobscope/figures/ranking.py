@@ -42,7 +42,7 @@ def draw_ranking(width: float, knobs: Sequence[RankedKnob]) -> Canvas:
     ticks = [(scale(tick), format_number(tick)) for tick in linear_ticks(0, scale.high, 3)]
     draw_x_axis(canvas, frame, ticks, "loss of R² when the knob's values are shuffled", grid=True)
     canvas.text(0, 16, "✓ = swept", "tick")
-    canvas.text(width, 16, "explains", "tick", "end")
+    canvas.text(width, 16, "importance", "tick", "end")
     for index, knob in enumerate(knobs):
         y = frame.top + row * index + row / 2
         canvas.text(0, y + 4, "✓" if knob.selected else "", "strong")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
-from typing import Self
+from typing import Self, cast
 
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.output import Output
@@ -65,12 +65,12 @@ class GeneratorCall:
                 filled.append(part.format(**placeholders))
         return filled
 
-    def write_files(self) -> None:
+    def write_files(self, seconds: float = 1, requests: int = 1) -> None:
         """Make the private directory anew, with the files of the spec; from then on it is the generator's."""
         if self.out.exists():
             shutil.rmtree(self.out)
         self.out.mkdir(mode=0o700)
-        placeholders = self._placeholders(1, 1)
+        placeholders = self._placeholders(seconds, requests)
         for name, lines in self.generator.files.items():
             (self.out / name).write_text(
                 "".join(line.format(**placeholders) + "\n" for line in lines), encoding="utf-8"
@@ -197,7 +197,7 @@ class CommandRun:
 
     def _start(self, seconds: float, requests: int) -> "_Process":
         self.stop()
-        self._call.write_files()  # anew: what an earlier call has left is not output of this one
+        self._call.write_files(seconds, requests)  # anew: what an earlier call has left is not output of this one
         generator = self._call.generator
         command = self._call.fill(generator.run, "start", seconds=seconds, requests=requests)
         self._process = _Process(command, self._call, self._supervise)
@@ -276,7 +276,9 @@ class _Process:
         if not ended:
             raise GeneratorError("timeout", f"{self._name} did not end within {timeout:g} s", self.tail())
         duration = time.monotonic() - self._begin
-        code = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT).si_status  # type: ignore[union-attr]
+        outcome = cast("os.waitid_result", os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT))
+        # A signal comes as a negative number, as `subprocess` tells it.
+        code = outcome.si_status if outcome.si_code == os.CLD_EXITED else -outcome.si_status
         self._listener.join(_STOP_S)
         if code != 0:
             raise GeneratorError("failed", f"{self._name} ended with exit code {code}", self.tail(), code)

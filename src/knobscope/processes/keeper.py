@@ -42,6 +42,7 @@ _LOG_BYTES = 1 << 30
 _LOOK_S = 0.5
 #: What another user's commands keep of root's environment: the rest may hold secrets, or name root's own directories.
 _KEPT_VARIABLES = ("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "JAVA_HOME")
+_SET_PREFIX = "KNOBSCOPE_SET_"
 _KEPT_PREFIXES = ("LC_", "LD_", "MALLOC_", "KNOBSCOPE_")
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -52,7 +53,7 @@ def main() -> int:
     parser.add_argument("--lifeline", type=int, required=True, help="descriptor that reads EOF when the caller is gone")
     parser.add_argument("--end-signal", help="signal that the processes get before everything is killed")
     parser.add_argument("--user", help="user that the command runs as; needs root")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME", help="variable that this user gets too")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME", help="variable of the command")
     parser.add_argument("--network", type=int, help="descriptor of the network namespace; needs root")
     parser.add_argument("--sandbox", type=int, help="descriptor of the first process of the run's namespaces")
     parser.add_argument("--cover", action="append", default=[], help="DIRECTORY=WITH: what covers it (repeatable)")
@@ -180,6 +181,8 @@ def _prepare_child(options: argparse.Namespace, end_signal: signal.Signals | Non
     ):  # last: it has no rights over what was made outside
         _enter(options.sandbox, _CLONE_NEWUSER)
     death_signal = end_signal or signal.SIGKILL
+    for name in options.set:  # from here on they may be what they are
+        os.environ[name] = os.environ.pop(f"{_SET_PREFIX}{name}")
 
     def prepare() -> None:
         _set(_PR_SET_PDEATHSIG, death_signal)

@@ -4,15 +4,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from typing import Any, TypeVar
 
 from knobscope.errors import UserError
 
-__all__ = ["map_over_processes", "one_thread"]
+__all__ = ["end_with_parent", "map_over_processes", "one_thread"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+#: Exit code of a worker whose parent is gone.
+_PARENT_GONE = 137
 
 
 def map_over_processes(work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
@@ -42,6 +47,19 @@ def one_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(1)  # type: ignore[no-any-return]
 
 
+def end_with_parent() -> None:
+    """Let a worker process end when the process that started it has ended, also by kill -9: it would wait for good."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_await_end, args=(parent,), daemon=True).start()
+
+
+def _await_end(process: BaseProcess) -> None:
+    process.join()
+    os._exit(_PARENT_GONE)
+
+
 def _prepare_worker() -> None:
+    end_with_parent()
     os.environ["OMP_NUM_THREADS"] = "1"  # for libraries that are loaded later
     one_thread()

@@ -76,9 +76,12 @@ def supervise(
     `end_signal` (a name without SIG) it gets that signal before it is killed.
     """
     options = ["--end-signal", end_signal] if end_signal else []
-    if user is not None:
-        added = [name for name, text in (env or {}).items() if os.environ.get(name) != text]
-        options += ["--user", user, *(f"--set={name}" for name in added)]
+    added = {name: text for name, text in (env or {}).items() if os.environ.get(name) != text}
+    if env is not None:  # the command alone gets them: the keeper may be root, and LD_PRELOAD would be code of a spec
+        own = {name: os.environ[name] for name in env if name in os.environ}
+        env = own | {f"KNOBSCOPE_SET_{name}": text for name, text in added.items()}
+    options += [f"--set={name}" for name in added]
+    options += ["--user", user] if user is not None else []
     if sandbox is not None:
         options += ["--sandbox", str(sandbox.first), *(f"--cover={on}={by}" for on, by in sandbox.covers.items())]
     if network is not None:

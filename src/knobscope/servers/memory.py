@@ -84,12 +84,12 @@ def _remove_empty(group: Path) -> None:
 
 def _find_parent() -> tuple[str, Path]:
     """Return the kind of hierarchy that controls memory, and where new groups go: below ours, or at the top of v2."""
-    for line in Path("/proc/mounts").read_text().splitlines():
+    for line in Path("/proc/mounts").read_text(errors="surrogateescape").splitlines():
         _, mount, kind, options, *_ = line.split()
         if kind == "cgroup" and "memory" in options.split(","):
             own = [
                 entry.split(":", 2)[2]
-                for entry in Path("/proc/self/cgroup").read_text().splitlines()
+                for entry in Path("/proc/self/cgroup").read_text(errors="surrogateescape").splitlines()
                 if "memory" in entry.split(":")[1].split(",")
             ]
             below = Path(mount + own[0]) if own else Path(mount)

@@ -15,6 +15,8 @@ from knobscope.specs import Lifecycle, ask_version
 
 #: Until one check whether the server answers counts as a no.
 _CHECK_S = 10
+#: What ends a server that was to end by itself: others may have sent them, or it has crashed.
+_KILLED_BY = (signal.SIGKILL, signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
 #: Until a command that makes data, sets up or stops a server counts as stuck.
 _COMMAND_S = 3600
 
@@ -131,9 +133,13 @@ class Server:
         else:
             self.process.send_signal(getattr(signal, f"SIG{self.life.stop.signal}"))
         try:
-            self.process.wait(self.life.stop.timeout_s)
+            code = self.process.wait(self.life.stop.timeout_s)
         except subprocess.TimeoutExpired as error:
             raise ServerFailedError(f"no end within {self.life.stop.timeout_s} s", read_tail(self.log)) from error
+        if code < 0 or code - 128 in _KILLED_BY:
+            raise ServerFailedError(
+                f"the server ended with exit code {code} while it stopped", read_tail(self.log), code
+            )
 
     def kill(self) -> None:
         """End the server and all its children at once; its data directory is thrown away afterwards."""

@@ -76,13 +76,17 @@ def read_shelf(path: Path, root: Path, runnable: bool | Collection[str]) -> Shel
         **of_devices.read_named(document, "devices", study.devices, Device, of_devices.check_device),
         **of_devices.read_named(document, "devices", name_devices(study), Device, of_devices.check_device),
     }
+    files: dict[str, DbmsFiles] = {}
+    for name, spec in dbms.items():
+        try:
+            files[name] = read_dbms_files(document.path.absolute().parent.parent, study, spec)
+        except SpecErrors as error:
+            of_dbms.problems.extend(error.problems)
     workloads = of_workloads.read_named(document, "workloads", study.workloads, Workload, of_workloads.check_workload)
     return Shelf(
         document,
         study,
-        dbms={
-            name: read_dbms_files(document.path.absolute().parent.parent, study, spec) for name, spec in dbms.items()
-        },
+        dbms=files,
         devices=devices,
         workloads={name: _change(workload, study) for name, workload in workloads.items()},
         generators=of_workloads.generators,

@@ -1,7 +1,7 @@
 """The curve of each knob in a fit: mean prediction per level, and where its important points are."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,13 +45,18 @@ def _unexplained_variance(stop: Stop, runs: Runs) -> float:
 
 
 def important_points(
-    stop: Stop, runs: Runs, explained: Sequence[ExplainedTerm], axes: Mapping[str, Axis]
+    stop: Stop,
+    runs: Runs,
+    explained: Sequence[ExplainedTerm],
+    axes: Mapping[str, Axis],
+    special: Mapping[str, Collection[Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """Important points of the ordered knobs in terms that explain 10 % of the variance or more.
 
     A main effect has one curve. A pair has a curve of each of its knobs at every level of the other one, which `beside`
     names (Algorithm 2 of Hui et al., SIGMOD 2024, and its loop over pairs). Curves are over the levels that were seen;
-    points are ordered by `score`, turn ratio x explained share. None without a fit.
+    points are ordered by `score`, turn ratio x explained share. None without a fit. `special` are values that are none
+    of a knob's quantity, such as 0 for "off".
     """
     if stop.model is None:
         return []
@@ -62,7 +67,8 @@ def important_points(
             continue
         for knob, beside in _list_curves(term.term, runs.settings):
             settings = runs.settings
-            points = _points_of_curve(stop.model, settings, knob, beside, axes.get(knob, "linear"), noise)
+            axis, apart = axes.get(knob, "linear"), (special or {}).get(knob, ())
+            points = _points_of_curve(stop.model, settings, knob, beside, axis, apart, noise)
             named = {partner: settings.levels_of(partner)[code] for partner, code in beside.items()}
             share = term.explained_share
             rows += [
@@ -89,7 +95,13 @@ def _list_curves(term: Term, settings: Settings) -> Iterator[tuple[str, dict[str
 
 
 def _points_of_curve(
-    model: Model, settings: Settings, knob: str, beside: Mapping[str, int], axis: Axis, noise: float
+    model: Model,
+    settings: Settings,
+    knob: str,
+    beside: Mapping[str, int],
+    axis: Axis,
+    special: Collection[Any],
+    noise: float,
 ) -> list[Point]:
     """Return the points of a knob's curve; `noise` is the standard deviation of a run."""
     numbers = settings.numbers(knob)
@@ -99,8 +111,9 @@ def _points_of_curve(
     for partner, code in beside.items():
         rows &= settings.column(partner) == code
     counts = np.bincount(settings.column(knob)[rows], minlength=len(numbers))
-    # A special value such as 0 for "off" has no position on a log axis.
-    level_codes = np.array([i for i in np.flatnonzero(counts) if axis == "linear" or numbers[i] > 0], dtype=np.int64)
+    # A special value such as 0 for "off" has no position on the axis.
+    has_position = [number not in special and (axis == "linear" or number > 0) for number in numbers]
+    level_codes = np.array([i for i in np.flatnonzero(counts) if has_position[i]], dtype=np.int64)
     if not len(level_codes):
         return []
     error = noise / math.sqrt(counts[level_codes].mean())

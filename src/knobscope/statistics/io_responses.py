@@ -88,14 +88,21 @@ class _Design:
         """Columns of each knob."""
         return int(self.columns.shape[1]) // self.knobs
 
+    @property
+    def varies(self) -> list[bool]:
+        """Whether each knob has more than one setting here."""
+        return [bool(squares.any()) for squares in self.gram.diagonal().reshape(self.knobs, self.width)]
+
 
 def _test_knobs(design: _Design, values: Floats, knobs: Sequence[str], response: str) -> list[dict[str, Any]]:
-    """Return the test of each knob; without figures where the response does not vary or configurations are too few."""
+    """Return the test of each knob; without figures where configurations are too few, or all have one setting of it."""
     about = [{"knob": knob, "response": response, "runs": len(values)} for knob in knobs]
+    unknown = {"explained_share": None, "p_value": None}
     if len(values) <= LEAST_DEGREES + design.width:
-        return [{**row, "explained_share": None, "p_value": None} for row in about]
+        return [{**row, **unknown} for row in about]
     if np.ptp(values) == 0:  # it is always the same, whatever the knobs: nothing to explain
-        return [{**row, "explained_share": 0.0, "p_value": 1.0} for row in about]
+        known = {"explained_share": 0.0, "p_value": 1.0}
+        return [{**row, **(known if varies else unknown)} for row, varies in zip(about, design.varies, strict=True)]
     model = _Model(design, normal_scores(values))
     while True:
         shares, p_values, ranks = model.test()
@@ -113,8 +120,8 @@ def _test_knobs(design: _Design, values: Floats, knobs: Sequence[str], response:
         tested = reduced.test()
         shares[knob], p_values[knob] = tested[0][knob], tested[1][knob]
     return [
-        {**row, "explained_share": float(share), "p_value": float(p)}
-        for row, share, p in zip(about, shares, p_values, strict=True)
+        {**row, **({"explained_share": float(share), "p_value": float(p)} if varies else unknown)}
+        for row, share, p, varies in zip(about, shares, p_values, design.varies, strict=True)
     ]
 
 

@@ -182,7 +182,11 @@ def measure_tunability(
         for knob, chosen in choices.items()
     ]
     by_importance = [[half.importance for half in pair] for pair in pairs]
-    by_gain = [[{knob: float(half.gains[knob].max()) for knob in choices} for half in pair] for pair in pairs]
+    allowed = {knob: [0, *(values[knob].index(level) + 1 for level in chosen)] for knob, chosen in choices.items()}
+    by_gain = [
+        [{knob: float(half.gains[knob][levels].max()) for knob, levels in allowed.items()} for half in pair]
+        for pair in pairs
+    ]
     return Tunability(
         sorted(knobs, key=lambda knob: -knob.gain),
         min(TOP, len(runs.settings.factors)),
@@ -265,5 +269,9 @@ def _predict(knob: str, level: Any, number: int, pairs: Sequence[tuple[_Half, _H
 
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:
     """Return how many of the first knobs two halves have in common, on average over the splits."""
-    leaders = [[sorted(half, key=lambda knob: -half[knob])[:TOP] for half in pair] for pair in scores]
+    # A knob that the model dropped has no rank: all of them would be in the same order in both halves.
+    leaders = [
+        [sorted((knob for knob in half if half[knob] > 0), key=lambda knob: -half[knob])[:TOP] for half in pair]
+        for pair in scores
+    ]
     return float(np.mean([overlap_of_top(first, second) for first, second in leaders]))

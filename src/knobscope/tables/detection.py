@@ -64,7 +64,8 @@ class EffectRow(CaseColumns, EstimateColumns, total=False):
     swept: Annotated[
         Real | None,
         "The sweep's own estimate where new pairs of runs measured the effect again; estimate, interval, standard "
-        "error and degrees of freedom are theirs then. NULL: not measured again.",
+        "error and degrees of freedom are theirs then or, where it is clear only together with the sweep, those of "
+        "both. NULL: not measured again.",
     ]
     standard_error: Annotated[Real | None, "Standard error of the estimate."]
     degrees: Annotated[Real | None, "Degrees of freedom of the interval (Welch and Satterthwaite's)."]

@@ -38,7 +38,7 @@ MACROS: dict[str, str] = {
     # A share of requests; none where they are next to nothing.
     "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
     # A fitted share, which noise may carry out of its range.
-    "as_share(x)": "greatest(0, least(1, x))",
+    "as_share(x)": "CASE WHEN x IS NOT NULL THEN greatest(0, least(1, x)) END",
     # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.
     "filling_us(flush_us, unit_us, partly)": """
         CASE WHEN unit_us * partly IS NOT NULL THEN least(flush_us, unit_us * partly) END
@@ -133,12 +133,13 @@ MACROS: dict[str, str] = {
                    high: least(share['high'], most), by_time: false} END
     """,
     # How much of the lost time clients surely do not spend on CPU: what the slower setting may compute more (the upper
-    # end of the interval), divided by the threads that serve them, is taken off. Where CPU time is unknown, so is this.
+    # end of the interval), divided by the threads that serve them (one, where their number is unknown), is taken off.
+    # Where CPU time is unknown, so is this.
     "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, serving)": """
         CASE WHEN cpu_low IS NOT NULL
              THEN 1 - greatest(
                 0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_high, cpu_low)) - 1)
-             ) / nullif(serving * slow_us, 0) END
+             ) / nullif(coalesce(serving, 1) * slow_us, 0) END
     """,
     # A code for why an effect has no interval.
     "lack_of_runs(runs, blocks, estimate)": """
@@ -152,14 +153,14 @@ TABLE_MACROS: dict[str, str] = {
     # Effects of all values on one metric, to be joined by case, knob and value.
     "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
     # How many threads serve the clients of a case at a time: one each, unless waits show fewer. An event loop serves
-    # all of them alone, so what it waits for all of them wait for.
+    # all of them alone, so what it waits for all of them wait for. NULL where neither is known (imported tables).
     "serving_threads()": f"""
         WITH served AS (
             SELECT run_id, nullif(max(threads), 0) AS sessions
             FROM waits WHERE thread_class = '{SESSION}' GROUP BY run_id
         )
         SELECT dbms, device, workload,
-            least(greatest(any_value(threads), 1), coalesce(median(sessions), 'infinity'::DOUBLE)) AS serving
+            least(any_value(threads), median(sessions)) AS serving
         FROM cases LEFT JOIN (SELECT run_id, dbms, device, workload, sessions FROM served JOIN runs USING (run_id))
             USING (dbms, device, workload)
         GROUP BY dbms, device, workload

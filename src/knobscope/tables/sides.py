@@ -31,7 +31,8 @@ SIDE_VIEWS: dict[str, str] = {
     """,
     # How much longer the 95th and the 99th percentile of latency are with a value, from pairs of runs of one session:
     # median of the logarithms of their ratios (Hodges and Lehmann's estimate), and its 95 % interval by ranks
-    # (Wilcoxon's test within sessions). A stalled run moves neither by more than its place in the order.
+    # (Wilcoxon's test within sessions); no interval where the runs are so few that chance alone may put all ratios on
+    # one side in more than one of twenty cases. A stalled run moves neither by more than its place in the order.
     "tails_behind": """
         WITH runs_of AS (
             SELECT b.dbms, b.device, b.workload, b.knob, b.value, side, r.block_id, r.session,
@@ -49,13 +50,17 @@ SIDE_VIEWS: dict[str, str] = {
             SELECT dbms, device, workload, knob, value, metric, percentile,
                 list_sort(flatten(list([[c - u FOR u IN unchanged] FOR c IN changed].flatten()))) AS ratios,
                 sum(len(changed) * len(unchanged) * (len(changed) + len(unchanged) + 1) / 12) AS variance,
+                2 * exp(sum(
+                    lgamma(len(changed) + 1) + lgamma(len(unchanged) + 1) - lgamma(len(changed) + len(unchanged) + 1)
+                )) AS least_p,
                 exp(avg(list_avg(changed))) AS value_us, exp(avg(list_avg(unchanged))) AS reference_us
             FROM sessions
             GROUP BY ALL
         )
-        SELECT * EXCLUDE (ratios, variance), list_median(ratios) AS estimate,
+        SELECT * EXCLUDE (ratios, variance, least_p), list_median(ratios) AS estimate,
             greatest(0, floor(len(ratios) / 2 - 1.96 * sqrt(variance)))::BIGINT AS beyond,
-            ratios[beyond + 1] AS low, ratios[len(ratios) - beyond] AS high
+            CASE WHEN least_p <= 0.05 THEN ratios[beyond + 1] END AS low,
+            CASE WHEN least_p <= 0.05 THEN ratios[len(ratios) - beyond] END AS high
         FROM pairs
     """,
     # Within which time 99 % of the requests of a kind ended, with a value and with what it is compared with.

@@ -187,7 +187,8 @@ RUN_VIEWS: dict[str, str] = {
             reads / nullif(operations, 0) AS reads_per_op,
             read_bytes / nullif(operations, 0) AS read_bytes_per_op,
             CASE WHEN reads = 0 THEN 0
-                 ELSE reads / nullif(operations, 0) * run_reads.mean_us * least(threads / busy_depth, 1)
+                 WHEN threads IS NOT NULL AND busy_depth IS NOT NULL
+                 THEN reads / nullif(operations, 0) * run_reads.mean_us * least(threads / busy_depth, 1)
             END AS read_us_per_op,
             CASE WHEN reads = 0 THEN 0
                  ELSE reads / nullif(operations, 0) * run_reads.mean_us * threads / busy_depth
@@ -206,7 +207,8 @@ RUN_VIEWS: dict[str, str] = {
         LEFT JOIN run_depths USING (run_id)
         LEFT JOIN run_reads USING (run_id)
         LEFT JOIN run_waits w USING (run_id)
-        LEFT JOIN (SELECT dbms, device, workload, threads FROM cases) USING (dbms, device, workload)
+        LEFT JOIN (SELECT dbms, device, workload, serving AS threads FROM serving_threads())
+            USING (dbms, device, workload)
     """,
     "sweep_metrics": """
         SELECT s.run_id, s.block_id, s.session, s.position, s.is_sentinel, s.dbms, s.device, s.workload,

@@ -123,11 +123,6 @@ class Pipeline:
         """Names of the devices."""
         return list(self.specs.devices)
 
-    @property
-    def data_devices(self) -> list[str]:
-        """Names of the devices that hold the data of cases: those that are judged."""
-        return list(self.specs.study.devices)
-
     @cached_property  # it takes longer in a large study, and is asked for with each fit
     def max_rounds(self) -> int:
         """Rounds that `sampling.max_rounds` and the budget allow; at least one."""

@@ -70,6 +70,18 @@ def test_runs_without_percentiles_cannot_be_judged(make_study: Make) -> None:
     assert findings["sentence"].str.contains("no percentiles of latency are known of all operations of its runs").all()
 
 
+def test_too_few_runs_have_no_interval(make_study: Make) -> None:
+    """With one run of a value and a few of the default in each of two sessions, chance alone may order them so."""
+    study = make_study(truth={("page", "16"): Truth(tail=1.8)}, repeats=2, noise=0.015)
+    behind = study.query("SELECT low, high, estimate FROM tails_behind")
+    assert behind["estimate"].notna().all()
+    assert behind[["low", "high"]].isna().all(axis=None)
+    findings = study.judge("tail").set_index(["knob", "value"])
+    row = findings.loc[("page", "16")]
+    assert row["verdict"] == "insufficient"
+    assert "too few runs to tell an effect from noise" in row["sentence"]
+
+
 def judge_devices(root: Path, truth: dict[tuple[str, ...], Truth], seed: int, count: int = 10) -> pd.DataFrame:
     """Return the findings of a study of several devices, each a case of its own with noise of its own."""
     maker = StudyMaker(root, devices=[f"nvme-{number}" for number in range(count)], truth=truth, seed=seed, **NOISY)

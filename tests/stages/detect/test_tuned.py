@@ -29,14 +29,14 @@ def connection() -> duckdb.DuckDBPyConnection:
     rng = np.random.default_rng(1)
     number = 0
 
-    def add_run(block: str, round_: int, config: str, ops: float, status: str = "ok") -> str:
+    def add_run(block: str, round_: int, config: str, ops: float, status: str = "ok", session: str = "first") -> str:
         nonlocal number
         number += 1
         noisy = ops * math.exp(rng.normal(0, 0.01)) if status == "ok" else None
         connection.execute(
             "INSERT INTO runs (run_id, block_id, phase, round, dbms, device, workload, config_id, is_sentinel, status,"
-            " throughput_ops) VALUES (?, ?, 'tune', ?, ?, ?, ?, ?, ?, ?, ?)",
-            [f"r{number}", block, round_, *CASE, config, config == "default", status, noisy],
+            " throughput_ops, session) VALUES (?, ?, 'tune', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [f"r{number}", block, round_, *CASE, config, config == "default", status, noisy, session],
         )
         return f"r{number}"
 
@@ -57,6 +57,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     for block, level in (("c0", 100.0), ("c1", 300.0), ("c2", 50.0)):
         for config, factor in (("default", 1.0), ("top5-s1", 1.2), ("all-s0", 1.5), ("default", 1.0)):
             add_run(block, 1, config, level * factor)
+    add_run("c2", 1, "all-s0", 1000.0, session="a week later")  # with no default configuration beside it
     return connection
 
 

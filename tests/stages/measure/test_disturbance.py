@@ -96,7 +96,7 @@ def test_a_client_that_is_killed_once_costs_no_run(
 
 
 def test_what_fails_once_by_chance_is_measured_again_before_it_counts(
-    open_directory: Path, short_workload: Workload
+    open_directory: Path, short_workload: Workload, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with opened(open_directory, short_workload) as (measurer, rows, _):
         measurer.measure(rows[0])
@@ -104,6 +104,7 @@ def test_what_fails_once_by_chance_is_measured_again_before_it_counts(
             record = measurer.measure(rows[1])
     assert len(ended) == 1
     assert record["run"]["status"] == "ok"
+    assert "measured again, once" in capsys.readouterr().err
 
 
 @pytest.mark.long

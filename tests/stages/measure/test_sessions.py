@@ -28,11 +28,15 @@ def run_of(minutes_ago: float, **more: Any) -> RunRow:
 
 
 def test_an_interrupted_block_goes_on_when_it_is_taken_up_at_once() -> None:
-    assert find_session([run_of(2)], is_interrupted=True) == "first"
-    assert find_session([run_of(30)], is_interrupted=True) is None
-    assert find_session([run_of(2, machine="another")], is_interrupted=True) is None
-    assert find_session([run_of(2)], is_interrupted=False) is None
-    assert find_session([], is_interrupted=True) is None
+    assert find_session([run_of(2)], is_interrupted=True, warmup_s=0) == "first"
+    assert find_session([run_of(30)], is_interrupted=True, warmup_s=0) is None
+    assert find_session([run_of(2, machine="another")], is_interrupted=True, warmup_s=0) is None
+    assert find_session([run_of(2)], is_interrupted=False, warmup_s=0) is None
+    assert find_session([], is_interrupted=True, warmup_s=0) is None
+    assert find_session([run_of(14)], is_interrupted=True, warmup_s=0) is None
+    assert (
+        find_session([run_of(14)], is_interrupted=True, warmup_s=300) == "first"
+    )  # one lasted so long, and one was cut off
 
 
 @dataclass

@@ -11,7 +11,7 @@ from toy_study import CASE, make_specs
 
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs, Value
-from knobscope.stages.plan import DesignSpace, find_costly, narrow, plan_screening
+from knobscope.stages.plan import DesignSpace, find_costly, find_failing, identify_sampling, narrow, plan_screening
 from knobscope.stages.plan.sampling import Key, draw_configurations
 
 NAMES = [f"k{number:02}" for number in range(40)]
@@ -66,6 +66,26 @@ def test_stalled_runs_make_no_setting_costly(space: DesignSpace) -> None:
         stalled = rng.random(len(keys)) < 0.1
         responses = 7 + rng.normal(0, 0.1, len(keys)) - stalled * math.log(100)
         assert find_costly(space, dict(zip(keys, responses.tolist(), strict=True))) == []
+
+
+def test_a_level_with_which_nothing_ever_succeeded_is_found(space: DesignSpace) -> None:
+    responses = measure(space, draw(space, 60))
+    failing = {
+        key: math.nan if key[2] == "middle" or key[3] == key[4] == "high" else log for key, log in responses.items()
+    }
+    (found,) = find_failing(space, failing)
+    assert (found.values, found.configurations) == ({"k02": "middle"}, 20)
+    assert find_failing(space, dict(list(failing.items())[:6])) == []  # too few to tell
+
+
+def test_a_plan_depends_on_the_share_of_drawn_knobs_only_where_not_all_are(specs: StudySpecs) -> None:
+    assert identify_sampling(specs, CASE) == {"sampling": "narrowing"}
+    sampling = specs.study.sampling.model_copy(update={"varied": 0.3})
+    changed = replace(specs, study=specs.study.model_copy(update={"sampling": sampling}))
+    assert identify_sampling(changed, CASE) == {"sampling": "narrowing", "varied": 0.3}
+    rows = [json.loads(row["configuration"]) for row in plan_screening(changed, CASE, 0) if not row["is_sentinel"]]
+    changes = [sum(value != "low" for value in row.values()) / len(NAMES) for row in rows]
+    assert 0.15 < sum(changes) / len(changes) < 0.25
 
 
 def test_what_is_costly_only_together_is_left_out_together(space: DesignSpace) -> None:

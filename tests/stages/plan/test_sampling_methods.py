@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -38,6 +39,18 @@ def space_of(knobs: dict[str, dict[str, Any]], levels: int) -> DesignSpace:
     default: dict[str, Value] = {name: spec.canonical(spec.default) for name, spec in dbms.knobs.items()}
     spread = {name: screening_levels(spec, None, levels, default[name]) for name, spec in dbms.knobs.items()}
     return DesignSpace(dbms, spread, default, {"threads": 4, "records": 1000})
+
+
+@pytest.mark.parametrize("method", ["lhs", "random"])
+def test_a_share_of_the_knobs_is_drawn_and_the_others_keep_their_defaults(method: str) -> None:
+    """A knob with four levels, the default among them, differs from it in three fourths of the drawn ones."""
+    space = replace(space_of({f"k{number}": knob() for number in range(20)}, 4), varied=0.3)
+    drawn = draw_configurations(space, method, 200, np.random.RandomState(1), {space.key(space.default)})
+    for name, levels in space.levels.items():
+        counts = Counter(one[name] for one in drawn)
+        expected = dict.fromkeys(levels, 15) | {1: 15 + 140}
+        spread = 2 if method == "lhs" else 15
+        assert all(abs(counts[level] - expected[level]) <= spread for level in levels), counts
 
 
 @st.composite

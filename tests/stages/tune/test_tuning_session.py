@@ -139,16 +139,41 @@ def test_the_default_does_not_win_against_itself(specs: Callable[..., StudySpecs
     loaded = specs()
     assert loaded.study.tune is not None
     tuner = make_tuners(loaded, loaded.cases[0], loaded.study.tune, RANKING)[0]
-    tuner.begin(1000.0)
     default, other = tuner.space.default, {**tuner.space.default, "shared_buffers": 1024}
-    rows: list[dict[str, Any]] = [{"config_id": name} for name in ("default", "other")]
+    rows: list[dict[str, Any]] = [{"config_id": name, "trial": n} for n, name in enumerate(("default", "other"))]
     trials = [
-        _Trial(cast("TrialRow", row), values, 2000.0 - n)
-        for n, (row, values) in enumerate(zip(rows, (default, other), strict=True))
+        _Trial(cast("TrialRow", row), values, 0, 2000.0 - row["trial"])
+        for row, values in zip(rows, (default, other), strict=True)
     ]
-    assert _choose_winner(tuner, trials[:1], None, {}) is None
-    assert _choose_winner(tuner, trials, None, {}) == other
+    assert _choose_winner(tuner, trials[:1], {0: 1000.0}, None, {}) is None
+    assert _choose_winner(tuner, trials, {0: 1000.0}, None, {}) == other
     assert [row.get("is_winner") for row in rows] == [None, True]
+
+
+def test_a_trial_is_compared_with_the_default_of_its_block(specs: Callable[..., StudySpecs]) -> None:
+    """The first run of all was faster than anything later; the second block is slower than the first."""
+    loaded = specs(40)
+    settings, case = loaded.study.tune, loaded.cases[0]
+    assert settings is not None
+    blocks: list[str] = []
+
+    def drift(row: Row) -> Row:
+        record, is_first = landscape(row), not blocks
+        blocks.append(row["block_id"])
+        slower = 0.5 if row["block_id"] != blocks[0] else 1.4 if is_first else 1.0
+        if record["run"]["throughput_ops"] is not None:
+            record["run"]["throughput_ops"] *= slower
+        return record
+
+    _, plan, trials = tune_case(loaded, case, settings, make_tuners(loaded, case, settings, RANKING), drift)
+    by_id = {row["config_id"]: json.loads(row["configuration"])["shared_buffers"] for row in plan}
+    best = {tuple(row[key] for key in ("space", "seed")): row["config_id"] for row in trials if row["is_winner"]}
+    assert len(set(blocks)) > 2
+    assert len(best) == 4
+    for (space, seed), config in best.items():
+        own = {by_id[row["config_id"]] for row in trials if (row["space"], row["seed"]) == (space, seed)}
+        distance = {buffers: abs(10 - math.log2(buffers)) for buffers in own}
+        assert distance[by_id[config]] < min(distance.values()) + 0.5  # that first run is part of its block's default
 
 
 def tune_with_cuts(

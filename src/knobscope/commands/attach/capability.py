@@ -29,11 +29,8 @@ _HELD_BY = {
 }
 
 #: Why a rule that knows no waits cannot judge -> what this window says instead.
-_TOLD_ABOVE = {
-    "computing": "where its sessions wait is told above",
-    "no_cpu": "where its sessions wait is told above",
-    "profile_too_low": "so the profile is too low: measure it again (`--characterise`)",
-}
+_TOLD_BY_WAITS = dict.fromkeys(("computing", "hidden", "no_cpu"), "where its sessions wait is told above")
+_TOLD = {"profile_too_low": "so the profile is too low: measure it again (`--characterise`)"}
 
 
 def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
@@ -73,10 +70,11 @@ def judge_window(running: Running, profile: Profile, unit: int, device: DevicePr
     return judge_profile(watched, device)
 
 
-def describe_finding(finding: FindingRow, device: DeviceProfile) -> str:
-    """Return a finding about a server in a sentence."""
+def describe_finding(finding: FindingRow, device: DeviceProfile, *, tells_waits: bool) -> str:
+    """Return a finding about a server in a sentence; `tells_waits`: what its sessions wait for has been told."""
     evidence: Mapping[str, Any] = json.loads(finding["evidence"] or "{}")
-    if not evidence or (finding["verdict"] == "insufficient" and evidence["obstacle"] not in _TOLD_ABOVE):
+    instead = {**_TOLD_BY_WAITS, **_TOLD} if tells_waits else _TOLD
+    if not evidence or (finding["verdict"] == "insufficient" and evidence["obstacle"] not in instead):
         return str(finding["sentence"])
     source = f"its profile of {str(device['measured_at'])[:10]}"
     used = (
@@ -84,7 +82,7 @@ def describe_finding(finding: FindingRow, device: DeviceProfile) -> str:
         f"and uses {format_share(evidence['used_share'])} of its capability, by {source}"
     )
     if finding["verdict"] == "insufficient":
-        return f"{used}; {_TOLD_ABOVE[evidence['obstacle']]}."
+        return f"{used}; {instead[evidence['obstacle']]}."
     if finding["verdict"] == "none":
         return f"{used}: no mismatch."
     full = evidence["saturating_depth"]

@@ -76,7 +76,9 @@ def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], li
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise UserError(f"--connect: {error}; expected {_EXPECTED}") from error  # without the password in it
+        # Neither the address nor the error is repeated: the password may be in it.
+        unreadable = "found an address that cannot be read (in a password / is written %2F, # %23, ? %3F, @ %40)"
+        raise UserError(f"--connect: {unreadable}; expected {_EXPECTED}") from error
     password = unquote(parts.password) if parts.password else password
     if parts.scheme in _JDBC:
         scheme, read_only = _JDBC[parts.scheme]
@@ -91,4 +93,4 @@ def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], li
         return properties | ({"redis.password": password} if password else {}), []
     if parts.scheme == "mongodb":
         return {"mongodb.url": url}, []
-    raise UserError(f"--connect: found {parts.scheme or url!r}; expected {_EXPECTED}")
+    raise UserError(f"--connect: found {parts.scheme or 'no scheme'}; expected {_EXPECTED}")

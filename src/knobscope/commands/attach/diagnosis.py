@@ -14,7 +14,7 @@ from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.facts import Facts, read_facts
 from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import Advice, list_advice
-from knobscope.commands.attach.sums import Sums, add_shares, complete_facts, describe_sums
+from knobscope.commands.attach.sums import Sums, complete_facts, complete_light_facts, describe_sums
 from knobscope.commands.attach.surroundings import Surroundings
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
@@ -152,7 +152,7 @@ def diagnose(
     """
     facts = read_facts(profile, is_limited=surroundings is not None and bool(surroundings[1].limits))
     if sums is not None:
-        facts = (add_shares if profile["monitor"] == "light" else complete_facts)(facts, *sums)
+        facts = (complete_light_facts if profile["monitor"] == "light" else complete_facts)(facts, *sums)
     dbms = subject.running.dbms
     budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
     files = list_busy(profile, trees, dbms, subject.tables)
@@ -162,7 +162,7 @@ def diagnose(
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
     if device is not None:
-        sentences += [describe_finding(finding, device) for finding in findings]
+        sentences += [describe_finding(finding, device, tells_waits=budget is not None) for finding in findings]
     elif profile["monitor"] == "bpf":
         sentences.append(_describe_best(profile, facts))
     if subject.data.elsewhere:

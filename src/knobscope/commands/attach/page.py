@@ -6,7 +6,17 @@ from typing import Any
 
 from knobscope import __version__
 from knobscope.commands.attach.diagnosis import Diagnosis
-from knobscope.figures import Curve, Figure, Sizes, depth_bins, draw_depths, draw_latencies, draw_series, draw_sizes
+from knobscope.figures import (
+    Curve,
+    Figure,
+    Sizes,
+    bucket_points,
+    depth_bins,
+    draw_depths,
+    draw_latencies,
+    draw_series,
+    draw_sizes,
+)
 from knobscope.stages.report.page import make_environment, page_style
 from knobscope.text.formats import (
     format_count,
@@ -115,7 +125,13 @@ def _draw_latencies(diagnosis: Diagnosis) -> Figure | None:
     rows: Rows = [row for row in diagnosis.profile["io_latency"] if row["requests"]]
     totals = {op: sum(row["requests"] for row in rows if row["op"] == op) for op in _LOOKS}
     curves = [
-        Curve(op, look, [(row["high_us"], row["requests"] / totals[op]) for row in rows if row["op"] == op])
+        Curve(
+            op,
+            look,
+            bucket_points(
+                (row["low_us"], row["high_us"], row["requests"] / totals[op]) for row in rows if row["op"] == op
+            ),
+        )
         for op, look in _LOOKS.items()
         if totals[op]
     ]

@@ -79,7 +79,7 @@ def _score(dbms: Dbms, program: str, pid: int) -> int:
 def _read_name(pid: int) -> str:
     """Return the name of a process; anybody may read it, unlike the path of its program. UserError: it has ended."""
     try:
-        return (PROC / str(pid) / "comm").read_text().strip()
+        return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError) as gone:
         raise UserError(f"attach: there is no process {pid}") from gone
 

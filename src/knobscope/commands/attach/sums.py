@@ -12,7 +12,7 @@ from knobscope.commands.attach.target import Target
 from knobscope.devices import BlockDevice
 from knobscope.text.formats import format_share, format_size
 
-__all__ = ["Sums", "add_shares", "complete_facts", "describe_sums", "read_sums"]
+__all__ = ["Sums", "complete_facts", "complete_light_facts", "describe_sums", "read_sums"]
 
 #: Operation -> column of requests and of milliseconds in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; flushes since 5.5).
@@ -27,8 +27,8 @@ _WITHOUT_BPF = (
     "means, and no order, file or owner of a request is known. A flush without data counts as a write, too."
 )
 _LIGHT = (
-    "Light mode: numbers, sizes and times of requests are those of the whole device, and so is the depth, over the "
-    "whole time. The device's busy time is from /proc/diskstats."
+    "Light mode: numbers, sizes and times of requests are those of the whole device, and so is the depth while it "
+    "is busy. The device's busy time is from /proc/diskstats."
 )
 
 
@@ -65,11 +65,19 @@ def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     operations = {op: _time_operation(op, operation, added) for op, operation in facts.operations.items()}
     depth = added[_WEIGHTED] / added[_BUSY] if added[_BUSY] else None
-    return add_shares(replace(facts, operations=operations, depth=depth), before, after)
+    return _add_shares(replace(facts, operations=operations, depth=depth), before, after)
 
 
-def add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
-    """Return facts that light mode lacks, too: the share of the time that the device is busy, others' of bytes."""
+def complete_light_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
+    """Return facts that light mode lacks, which knows the depth over the whole time."""
+    shared = _add_shares(facts, before, after)
+    if shared.depth is None or not shared.busy_share:
+        return shared
+    return replace(shared, depth=shared.depth / shared.busy_share)
+
+
+def _add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
+    """Return facts with the share of the time that the device is busy, and that of others in its bytes."""
     added = [now - then for then, now in zip(before.device, after.device, strict=True)]
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)

@@ -48,15 +48,17 @@ def read_surroundings(block: BlockDevice, pid: int, pids: Iterable[int]) -> Surr
     faults, swapped = 0, 0
     for each in pids:
         with contextlib.suppress(OSError):  # ended
-            faults += int((PROC / str(each) / "stat").read_text().rsplit(")", 1)[1].split()[_MAJOR_FAULTS])
-            status = (PROC / str(each) / "status").read_text().splitlines()
+            faults += int(
+                (PROC / str(each) / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[_MAJOR_FAULTS]
+            )
+            status = (PROC / str(each) / "status").read_text(errors="replace").splitlines()
             swapped += sum(int(line.split()[1]) << 10 for line in status if line.startswith("VmSwap:"))
     limits = (*_list_version_1(pid, block), *_list_version_2(pid, block))
     return Surroundings(limits, int(counters.get("pswpin", 0)), faults, swapped)
 
 
 def _list_version_1(pid: int, block: BlockDevice) -> Iterator[Limit]:
-    lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
+    lines = (PROC / str(pid) / "cgroup").read_text(errors="surrogateescape").splitlines()
     path = next((line.split(":", 2)[2] for line in lines if "blkio" in line.split(":", 2)[1].split(",")), None)
     mount = _find_mount_of_blkio()
     if path is None or mount is None:
@@ -81,7 +83,7 @@ def _list_version_2(pid: int, block: BlockDevice) -> Iterator[Limit]:
 
 
 def _find_mount_of_blkio() -> Path | None:
-    for line in (PROC / "self" / "mountinfo").read_text().splitlines():
+    for line in (PROC / "self" / "mountinfo").read_text(errors="surrogateescape").splitlines():
         fields, _, filesystem = line.partition(" - ")
         kind, _, options = filesystem.split()[:3]
         if kind == "cgroup" and "blkio" in options.split(","):

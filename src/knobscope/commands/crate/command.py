@@ -71,7 +71,9 @@ def _pack(folder: Path, target: Path) -> None:
 
 def _open(args: argparse.Namespace) -> int:
     name = args.open.resolve().name.removesuffix(".zip").removesuffix(".crate")
-    out = _choose_out(args.out, f"{name}-opened")
+    crate = args.open.resolve()
+    beside = crate.parent if crate.is_dir() and Path.cwd().is_relative_to(crate) else Path()
+    out = _choose_out(args.out, str(beside / f"{name}-opened"))
     if args.open.is_dir() and out.resolve().is_relative_to(args.open.resolve()):
         raise UserError(f"{out} is inside the crate, which would change it; write elsewhere with --out")
     study = open_crate(args.open, out)

@@ -116,9 +116,14 @@ def _check_tools() -> Iterator[Finding]:
 
 
 def _describe_java() -> str:
-    parts = _run([find_java(), "-version"], f"apt-get install openjdk-{_MIN_JAVA}-jdk-headless").split('"')
+    remedy = f"apt-get install openjdk-{_MIN_JAVA}-jdk-headless"
+    try:
+        java = find_java()
+    except UserError as error:
+        raise UserError(f"{error}; {remedy}") from error
+    parts = _run([java, "-version"], remedy).split('"')
     if int(parts[1].split(".")[0]) < _MIN_JAVA:
-        raise UserError(f"version {parts[1]}; apt-get install openjdk-{_MIN_JAVA}-jdk-headless")
+        raise UserError(f"version {parts[1]}; {remedy}")
     return parts[1]
 
 

@@ -218,7 +218,7 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     yield f"- {'; '.join(dict.fromkeys(machines)) or 'unknown machine'}"
     for name in mismatch.names("workload"):
         workload = data.specs.workloads.get(name)
-        if workload is not None:
+        if workload is not None and not data.is_imported:  # a table has no words on its load
             yield (
                 f"- {name}: {workload.generator}, {format_count(workload.records)} records, "
                 f"{loosen_units(plural(workload.threads, 'thread'))}, {workload.warmup_s:g} s of warm-up, "

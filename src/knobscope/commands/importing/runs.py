@@ -81,6 +81,7 @@ def read_runs(
         _check_block_names(path, lines, problems)
     usable = [line for line in lines if all(line[name] for name in ("dbms", "device", "workload"))]
     runs = _number_runs(usable, knobs)
+    _check_names(path, runs, problems)
     if not knobs:
         _check_blocks(path, runs, problems)
     _check_repeats(path, runs, problems)
@@ -203,18 +204,22 @@ def _read_settings(line: Line, knobs: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
-    first: dict[tuple[Case, str], int] = {}
-    with_default: set[tuple[Case, str]] = set()
+def _check_names(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
     names: dict[str, int] = {}
     for run in runs:
-        first.setdefault((run.case, run.block), run.line.number)
-        if not run.settings:
-            with_default.add((run.case, run.block))
         if run.name in names:
             actual = f"the run {run.name!r} a second time (first in line {names[run.name]})"
             problems.add(path, run.line.number, "run" if run.line["run"] else "position", actual, "a name of its own")
         names.setdefault(run.name, run.line.number)
+
+
+def _check_blocks(path: Path, runs: Sequence[ImportedRun], problems: Problems) -> None:
+    first: dict[tuple[Case, str], int] = {}
+    with_default: set[tuple[Case, str]] = set()
+    for run in runs:
+        first.setdefault((run.case, run.block), run.line.number)
+        if not run.settings:
+            with_default.add((run.case, run.block))
     for (case, block), line in first.items():
         if (case, block) not in with_default:
             whole = block == NO_BLOCK

@@ -185,8 +185,12 @@ def check_study_knobs(
         if name not in dbms.knobs:
             expected = suggest(name, sorted(dbms.knobs), catalogue)
             yield document.problem(location, f"an unknown knob of {dbms.name}", expected)
-        elif (problem := dbms.knobs[name].problem_with(value)) is not None:
+        elif (problem := _problem_with(dbms.knobs[name], value)) is not None:
             yield document.problem(location, repr(value), f"another value: it {problem}")
+
+
+def _problem_with(knob: Knob, value: Value) -> str | None:
+    return knob.problem_with(value) or (f"is refused ({knob.refused[value]})" if value in knob.refused else None)
 
 
 def _check_choice(
@@ -194,7 +198,7 @@ def _check_choice(
 ) -> Iterator[SpecProblem]:
     """Yield values and ends that the knob does not have; `usual` is its value in the default configuration."""
     for index, value in enumerate(choice.values or []):
-        if (problem := knob.problem_with(value)) is not None:
+        if (problem := _problem_with(knob, value)) is not None:
             yield document.problem((*location, "values", index), repr(value), f"another value: it {problem}")
     if choice.values is not None and all(same_value(value, usual) for value in choice.values):
         found = f"{usual!r} alone, which the default configuration has"
@@ -226,6 +230,11 @@ def check_baseline(document: Document, study: Study, dbms: Dbms, workload: Workl
             group = "baseline" if name in baseline else "knobs"
             expected = f"a `baseline` that {workload.name} can run with"
             yield document.problem((group, dbms.name, name), problem, expected)
+    usual = {**{name: knob.default for name, knob in dbms.knobs.items()}, **baseline}
+    for clash in dbms.clashes:
+        named = next((name for name in clash.values if name in baseline), None)
+        if named is not None and clash.is_in(usual):
+            yield document.problem(("baseline", dbms.name, named), f"values that clash: {clash.words}", "other values")
 
 
 def check_thresholds(document: Document, study: Study, rules: Iterable[Rule]) -> Iterator[SpecProblem]:
@@ -287,7 +296,12 @@ def check_versions(document: Document, study: Study, dbms: Dbms) -> Iterator[Spe
     """Yield what a study asks of another version than that on this machine; nothing where only a client knows it."""
     if dbms.version is None or not _bounds(study, dbms):
         return
-    version = ask_version(dbms.version, dbms.programs, dbms.paths)
+    try:
+        version = ask_version(dbms.version, dbms.programs, dbms.paths)
+    except UserError as error:
+        expected = f"`version` in {dbms.name}.yaml to print one"
+        yield document.problem(("dbms", study.dbms.index(dbms.name)), str(error), expected)
+        return
     for location, limits in find_version_misfits(study, dbms, version):
         yield document.problem(location, f"{dbms.name} {version}", limits)
 

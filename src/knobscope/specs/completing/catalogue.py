@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from knobscope.specs.models.dbms import Dbms
+from knobscope.specs.models.dbms import Dbms, KnobName
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.reading.base import Name, SpecModel
 from knobscope.specs.reading.json_file import read_json_file
@@ -26,7 +26,7 @@ class KnobCatalogue(SpecModel):
     version: str = Field(description="Version that was asked.")
     asked: str = Field(description="Day on which it was asked.")
     left_out: dict[str, list[str]] = Field(description="Reason -> settings that are no knobs.")
-    knobs: dict[str, Knob] = Field(description="As under `knobs` of a spec.")
+    knobs: dict[KnobName, Knob] = Field(description="As under `knobs` of a spec.")
 
 
 def catalogue_file(spec: Path) -> Path:

@@ -10,10 +10,10 @@ from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.introspect import Introspection
 from knobscope.specs.models.kernel import is_kernel_knob
 from knobscope.specs.models.knob import Knob, Version
-from knobscope.specs.models.lifecycle import Command, Connection, Lifecycle, Loading, Readback, StatementCounts
+from knobscope.specs.models.lifecycle import Connection, Lifecycle, Loading, Readback, StatementCounts
 from knobscope.specs.models.part import Part, PartName, part_knob
 from knobscope.specs.models.programs import PathName, Program, find_bare_paths
-from knobscope.specs.models.template import PLACEHOLDERS, Template, TemplateOrPassword, names_in
+from knobscope.specs.models.template import PLACEHOLDERS, Template, TemplateOrPassword, VersionArgument, names_in
 from knobscope.specs.models.thread_classes import ThreadClass, ThreadPattern
 from knobscope.specs.models.workload import is_workload_knob
 from knobscope.specs.models.writing import Apply, ConfigFile, FileName, Writing, same_value
@@ -29,6 +29,8 @@ _KNOB_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$"
 def _check_knob_name(name: str) -> str:
     if name in WORKLOAD_NAMES:
         raise ValueError(f"another name than {sorted(WORKLOAD_NAMES)}, which `requires` uses for the workload")
+    if is_factor(name):
+        raise ValueError("another name: those that begin so are settings of the workload or the kernel")
     return name
 
 
@@ -76,7 +78,7 @@ class Dbms(SpecModel):
     environment: dict[VariableName, TemplateOrPassword] = Field(
         default_factory=dict, description="Environment variables of all commands: server, tools, generators."
     )
-    version: Command | None = Field(
+    version: Annotated[list[VersionArgument], Field(min_length=1)] | None = Field(
         default=None, description="Prints the version; the first number with a dot in it counts."
     )
     version_sql: str | None = Field(
@@ -193,10 +195,14 @@ class Dbms(SpecModel):
                     yield Misfit(location, f"{{path.{name}}}", f"a name under `paths`: {sorted(self.paths)}")
 
     def _find_unknown_clashes(self) -> Iterator[Misfit]:
-        """Yield knobs in `clashes` that there are not."""
+        """Yield knobs in `clashes` that there are not, and values that they do not take."""
         for index, clash in enumerate(self.clashes):
-            for name in sorted(clash.values.keys() - self.knobs.keys()):
-                yield Misfit(("clashes", index, "values", name), repr(name), f"a knob of {self.name}")
+            for name, value in sorted(clash.values.items()):
+                location = ("clashes", index, "values", name)
+                if name not in self.knobs:
+                    yield Misfit(location, repr(name), f"a knob of {self.name}")
+                elif (problem := self.knobs[name].problem_with(value)) is not None:
+                    yield Misfit(location, repr(value), f"another value: it {problem}")
 
     def _find_idle_questions(self) -> Iterator[Misfit]:
         """Yield questions that nobody could be asked."""

@@ -4,6 +4,8 @@ Requests of 4 KiB at random offsets; sequential ones of 128 KiB, four at a time;
 that sorts its queue has no closed form beyond depth one.
 """
 
+import math
+
 from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashModel
 from knobscope.specs.models.quantity import Duration
 from knobscope.specs.models.transport import Latencies
@@ -35,8 +37,8 @@ def _transfer_to_s(model: FlashModel, length: int) -> float:
 
 def _closed(depth: int, alone_s: float, each_s: float, bus_s: float) -> float:
     """Return requests per second of a closed loop: one alone takes `alone_s`, many follow each other in the others."""
-    slowest = max(each_s, bus_s)
-    return min(depth / alone_s, 1 / slowest) if slowest > 0 else depth / alone_s
+    rates = [amount / seconds for amount, seconds in ((depth, alone_s), (1, max(each_s, bus_s))) if seconds > 0]
+    return min(rates, default=math.inf)
 
 
 def _disk_read_s(model: DiskModel) -> float:

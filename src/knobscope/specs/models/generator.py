@@ -77,6 +77,9 @@ class Generator(SpecModel):
                         group = "paths" if namespace == "path" else "parameters"
                         expected = f"a name under `{group}`: {sorted(names)}"
                         yield Misfit((*location, index), f"{{{namespace}.{name}}}", expected)
+        for name, value in self.parameters.items():
+            if (wanted_value := self.expected_of(name, value)) is not None:
+                yield Misfit(("parameters", name), repr(value), wanted_value)
         wanted = "{seconds}" if self.bound == "time" else "{requests}"
         if not any(wanted in text for text in self.run):
             yield Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")
@@ -95,6 +98,7 @@ class Generator(SpecModel):
     def expected_of(self, parameter: str, value: Value) -> str | None:
         """Say what a parameter takes instead of this value, None when it takes it."""
         texts = [text for _, command in self._commands() for text in command]
+        texts += [line for lines in self.files.values() for line in lines]
         divides = any(name == parameter for _, name in names_in(texts, "records_per"))
         is_count = type(value) is int and value >= 1
         return None if is_count or not divides else "a whole number from 1 on, by which `records` is divided"

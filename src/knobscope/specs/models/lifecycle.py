@@ -108,7 +108,7 @@ class Readback(SpecModel):
 
 
 def _sets_something(option: str) -> str:
-    if option.startswith(("-XX:On", "-XX:Flags=", "-XX:VMOptionsFile=", "-Xbootclasspath")):
+    if option.startswith(("-XX:On", "-XX:Flags=", "-XX:VMOptionsFile=", "-Xbootclasspath", "-Xrun")):
         raise ValueError("an option that runs nothing, and adds no options or classes")
     return option
 

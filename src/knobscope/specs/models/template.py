@@ -112,6 +112,8 @@ def names_in(texts: Sequence[str], namespace: str) -> Iterator[tuple[int, str]]:
 
 #: An argument of a command.
 Template = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE))]
+#: An argument of a command that tells the version: it runs where there is no instance.
+VersionArgument = Annotated[str, AfterValidator(_allow("path"))]
 #: A property of a client, which travels in a private file.
 TemplateOrPassword = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE, "password"))]
 #: A line of a private file.

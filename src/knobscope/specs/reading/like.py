@@ -72,6 +72,10 @@ def _take_over(document: Document, chain: tuple[Path, ...]) -> Document:
     change: dict[str, Any] = own["change"] if isinstance(own.get("change"), dict) else {}
     changed: dict[Location, int] = {("emulate", "model", key): document.lines.get(("change", key), 1) for key in change}
     base_data = {key: value for key, value in base.data.items() if key not in _OWN}
+    stated = own.get("emulate")
+    if stated is not None and (not isinstance(stated, dict) or "model" in stated):
+        where: Location = ("emulate", "model") if isinstance(stated, dict) else ("emulate",)
+        raise SpecErrors([document.problem(where, "it beside `like`", "`change`, with the parameters that differ")])
     own_emulate: dict[str, Any] = own["emulate"] if isinstance(own.get("emulate"), dict) else {}
     emulate = {**base_data["emulate"], **own_emulate, "model": {**model, **change}}
     lines: dict[Location, int] = {**document.lines, **changed}

@@ -22,7 +22,7 @@ def add_tuned(connection: "duckdb.DuckDBPyConnection") -> None:
     import pandas as pd
 
     runs = connection.execute(
-        "SELECT dbms, device, workload, block_id, config_id, is_sentinel, throughput_ops FROM ok_runs"
+        "SELECT dbms, device, workload, block_id, session, config_id, is_sentinel, throughput_ops FROM ok_runs"
         " WHERE phase = 'tune' AND round = 1 ORDER BY run_id"
     ).df()
     trials = connection.execute("FROM trials ORDER BY ALL").df()
@@ -46,12 +46,18 @@ def add_tuned(connection: "duckdb.DuckDBPyConnection") -> None:
 
 
 def _effects(runs: "pd.DataFrame") -> dict[str, dict[str, Any]]:
-    """Return configuration -> log ratio to the default with a 95 % interval, in a model with a level per block."""
+    """Return configuration -> log ratio to the default with a 95 % interval, in a model with a level per session."""
+    if runs.empty:
+        return {}
+    sessions = runs.groupby(["block_id", "session"], dropna=False)
+    # A winner that another session than the default's measured has nothing to be compared with.
+    has_default = sessions["is_sentinel"].transform("max").astype(bool)
+    session, runs = sessions.ngroup()[has_default].to_numpy(np.int64), runs[has_default]
     configs = list(dict.fromkeys(runs.loc[~runs["is_sentinel"], "config_id"]))
     if not configs or not runs["is_sentinel"].any():
         return {}
     code = np.array([0 if row.is_sentinel else 1 + configs.index(row.config_id) for row in runs.itertuples()], np.int64)
-    levels = Nuisance.levels(runs["block_id"].factorize()[0].astype(np.int64))
+    levels = Nuisance.levels(np.unique(session, return_inverse=True)[1].astype(np.int64))
     fit = fit_blocks(np.log(runs["throughput_ops"].to_numpy(float)), code, levels, len(configs) + 1)
     errors = fit.errors if fit.degrees > 0 else np.full(len(configs), np.nan)
     low, high = t_interval(fit.estimates, errors, max(fit.degrees, 1))

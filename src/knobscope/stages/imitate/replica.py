@@ -53,6 +53,8 @@ def plan_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> l
     part = part or Part(0, file.bytes)
     depth, jobs = _split(pattern, file.engine)
     sizes = [side or {_UNUSED_SIZE: 1} for side in (pattern.read_sizes, pattern.write_sizes)]
+    step = pattern.align_bytes or _MIB
+    step *= max(1, _MIB // step)
     variables: dict[str, object] = {
         "READS": _read_percent(pattern),
         "SIZES": ",".join(write_bssplit(side) for side in sizes),
@@ -61,7 +63,7 @@ def plan_replica(pattern: Pattern, file: FioFile, part: Part | None = None) -> l
         "DEPTH": depth,
         "JOBS": jobs,
         "SHIFT": part.offset + pattern.shift_bytes,
-        "PART": (part.length - pattern.shift_bytes) // jobs // _MIB * _MIB,
+        "PART": (part.length - pattern.shift_bytes) // jobs // step * step,
     }
     return [(share, {**variables, "FDATASYNC": writes}) for share, writes in _divide_syncs(pattern)]
 
@@ -106,8 +108,10 @@ def write_bssplit(sizes: Mapping[int, int]) -> str:
         size: max(round(100 * count / total), int(size * count / total_bytes >= _MATTERING_BYTES))
         for size, count in common.items()
     }
-    most = max(shares, key=lambda size: shares[size])
-    shares[most] += 100 - sum(shares.values())
+    while excess := sum(shares.values()) - 100:  # from, or to, what rounding has moved furthest
+        step = 1 if excess > 0 else -1
+        movable = [size for size in shares if shares[size] > step]
+        shares[max(movable, key=lambda size: step * (shares[size] - 100 * common[size] / total))] -= step
     return ":".join(f"{size}/{share}" for size, share in sorted(shares.items()) if share)
 
 

@@ -90,6 +90,16 @@ class Measurer:
         self.progress.skip(record["run"], planned.configuration)
         return record
 
+    def measure_together(self, rows: Sequence[PlanRow]) -> list[RunRecord]:
+        """Return the records of runs that are compared with each other: those of one session, or all measured now."""
+        planned = [self._identify(row) for row in rows]
+        records = [record for plan in planned if (record := self.store.load(plan.run_id)) is not None]
+        if len(records) < len(planned) or len({record["run"].get("session") for record in records}) > 1:
+            return [self._carry_out(plan, self.session, plan.row["position"]) for plan in planned]
+        for plan, record in zip(planned, records, strict=True):
+            self.progress.skip(record["run"], plan.configuration)
+        return records
+
     def measure_block(self, rows: Sequence[PlanRow]) -> list[RunRecord]:
         """Return the records of a whole block, as the function measure_block does."""
         planned = [self._identify(row) for row in rows]
@@ -119,7 +129,9 @@ class Measurer:
         self, missing: list[_Planned], finished_runs: Sequence[RunRow], default: PlanRow
     ) -> Iterator[RunRecord]:
         """Yield the records of what is missing of a block, of which some runs are done."""
-        session = find_session(finished_runs, is_interrupted=any(plan.sentinel is not None for plan in missing))
+        is_interrupted = any(plan.sentinel is not None for plan in missing)
+        warmup_s = self.specs.workloads[self.case.workload].warmup_s
+        session = find_session(finished_runs, is_interrupted=is_interrupted, warmup_s=warmup_s)
         if finished_runs and session is None:
             planned, missing = len(missing), self._put_default_first(missing, default)
             self.progress.planned += len(missing) - planned

@@ -15,6 +15,7 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.generators import has_own_tables
 from knobscope.processes import follow_pipeline, keep_mounts_private, open_temporary
+from knobscope.processes.parallel import end_with_parent
 from knobscope.specs import YCSB, Case, Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
 from knobscope.stages.measure.power_cut import PowerCut, cut_power
 from knobscope.stages.measure.validity import RunFailedError
@@ -54,12 +55,17 @@ def cut_configuration(
     return done, ""
 
 
+def _prepare_worker() -> None:
+    follow_pipeline()
+    end_with_parent()
+
+
 @contextmanager
 def open_cutter(directory: Path) -> Iterator[Cutter]:
     """Yield `cut_configuration` in a process with mounts of its own, and a new directory below this one."""
     with (
         open_temporary("knobscope-cuts-", directory.absolute()) as scratch,
-        ProcessPoolExecutor(1, get_context("spawn"), follow_pipeline) as pool,
+        ProcessPoolExecutor(1, get_context("spawn"), _prepare_worker) as pool,
     ):
         scratch.chmod(0o711)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from knobscope.devices import PoweredDisk, open_powered_disk
 from knobscope.durable_files import synchronise_filesystem
+from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, RowWriter, Session, count_lost
-from knobscope.processes import find_service_user, make_shared_directory
+from knobscope.processes import find_sent_signal, find_service_user, make_shared_directory
 from knobscope.servers import Instance, Server, ServerFailedError, open_instance
 from knobscope.specs import Dbms, Value, Workload
 from knobscope.stages.measure.complaints import find_complaint
@@ -62,6 +63,8 @@ def cut_power(
             with _running(dbms, workload, configuration, snapshot, home) as (session, instance):
                 return PowerCut(acknowledged, count_lost(session, acknowledged, instance.start))
         except (ServerFailedError, GeneratorError) as error:
+            if (sent := find_sent_signal(error.exit_code)) is not None:
+                raise UserError(f"the start after a power cut was disturbed from outside ({sent}): {error}") from error
             complaint = find_complaint(error.log_tail)
             return PowerCut(acknowledged, None, f"{error}; {complaint}" if complaint else str(error))
 

@@ -20,7 +20,7 @@ __all__ = ["find_session"]
 _LONGEST_BREAK_S = 600
 
 
-def find_session(finished_runs: Sequence[RunRow], *, is_interrupted: bool) -> str | None:
+def find_session(finished_runs: Sequence[RunRow], *, is_interrupted: bool, warmup_s: float) -> str | None:
     """Return the session that goes on, None when a new one begins.
 
     It goes on when its block was interrupted less than ten minutes (and what a run takes: the one that was cut off left
@@ -32,7 +32,7 @@ def find_session(finished_runs: Sequence[RunRow], *, is_interrupted: bool) -> st
     last = max(finished_runs, key=lambda run: run["started_at"])
     begin = datetime.fromisoformat(last["started_at"]).replace(tzinfo=UTC).timestamp()
     same_machine = last["machine"] == describe_machine() and begin > time.time() - _uptime_s()
-    run_s = (last.get("window_s") or 0) + (last.get("overhead_s") or 0)
+    run_s = warmup_s + (last.get("window_s") or 0) + (last.get("overhead_s") or 0)
     is_recent = 0 <= time.time() - begin < _LONGEST_BREAK_S + 2 * run_s
     return last["session"] if same_machine and is_recent else None
 

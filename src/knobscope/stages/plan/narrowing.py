@@ -77,6 +77,17 @@ def find_costly(space: DesignSpace, earlier: Mapping[Key, float]) -> list[Costly
     return settings
 
 
+def find_failing(space: DesignSpace, earlier: Mapping[Key, float]) -> list[CostlySetting]:
+    """Return the levels with which no configuration of earlier rounds succeeded, though several were tried."""
+    settings = []
+    for column, (name, levels) in enumerate(space.levels.items()):
+        for level in levels:
+            responses = [response for key, response in earlier.items() if key[column] == level]
+            if len(responses) >= _LEAST and not any(map(math.isfinite, responses)):
+                settings.append(CostlySetting({name: level}, math.inf, len(responses)))
+    return settings
+
+
 def _clearest(has: Floats, response: Floats, are_usual: Bools) -> list[int] | None:
     """Return the level, or the two, with which the DBMS is most surely several times slower.
 

@@ -32,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
     find_case(specs, args.case)
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     plan = read_table([args.plan]).drop_duplicates("load_id")
-    snapshots = {}
+    snapshots, rooms = {}, dict[Path, DiskRoom]()
     with (
         open_device(specs.devices[case.device], args.root, specs.study.name) as device,
         device_lock(device.block),
@@ -46,12 +46,9 @@ def _run(args: argparse.Namespace) -> int:
             try:
                 with open_device(variant, args.root, specs.study.name) as opened:
                     remove_leftovers(opened.directory)
-                    room = DiskRoom(
-                        specs.study.name,
-                        specs.study.budget.disk_gb,
-                        opened.directory,
-                        args.root / "results" / specs.study.name,
-                    )
+                    study, results = specs.study, args.root / "results" / specs.study.name
+                    of_directory = DiskRoom(study.name, study.budget.disk_gb, opened.directory, results)
+                    room = rooms.setdefault(opened.directory, of_directory)  # which knows what it has to keep
                     snapshot = prepare_snapshot(
                         dbms, workload, values, opened.directory, specs.generators.get(workload.generator), room
                     )

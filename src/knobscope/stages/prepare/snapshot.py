@@ -1,9 +1,11 @@
 """Loads data once per load-time setting and keeps the result, from which every run gets a copy."""
 
+import contextlib
 import json
 import os
 import shutil
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -34,6 +36,7 @@ from knobscope.processes import (
     find_service_user,
     find_system_error,
     make_shared_directory,
+    read_tail,
     share_files,
     write_shared,
 )
@@ -132,6 +135,7 @@ def remove_leftovers(scratch: Path) -> None:
     """Remove what a killed call was measuring or loading, before room is counted; the device must be locked."""
     for leftover in (scratch / "runs", *scratch.glob("snapshots/*.part")):
         shutil.rmtree(leftover, ignore_errors=True)  # its server may still be ending
+    (scratch / "fill").unlink(missing_ok=True)  # of a precondition
 
 
 def _is_whole(target: Path) -> bool:
@@ -211,7 +215,14 @@ def _load(
     with Server(instance, dbms.lifecycle, load_values, log) as server:
         server.wait_ready()
         server.set_up()
-        version = _fill_and_verify(instance, workload, load_values, call)
+        try:
+            version = _fill_and_verify(instance, workload, load_values, call)
+        except (ServerFailedError, GeneratorError) as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = server.process.wait(0.5)  # its clients notice first
+                message = f"the server ended with exit code {code}: {error}"
+                raise ServerFailedError(message, read_tail(log), code) from error
+            raise
         server.stop()
     return version
 

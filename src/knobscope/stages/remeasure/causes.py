@@ -346,7 +346,7 @@ def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> Fin
     if answer.is_gone:
         return {"confirmed": "no", "confirmation": confirmation, "sentence": withdraw(sentence, _NOT_AGAIN)}
     if not answer.question.followed:
-        return {"confirmed": None, "confirmation": confirmation}
+        return {"confirmed": None if answer.is_reproduced else "not_tested", "confirmation": confirmation}
     if cause is None:
         if answer.conclusion != "cause":
             return {"confirmed": "not_tested", "confirmation": confirmation, **more}

@@ -55,9 +55,9 @@ class DelayedAnswer(Answer):
         super().add(name, runs, change)
 
     @property
-    def undecided(self) -> None:
-        """Leave to fio the cause of a finding that the runs do not show."""
-        return
+    def undecided(self) -> str | None:
+        """Leave to fio the cause of a finding that the runs do not show, if its effect is there."""
+        return None if self.is_reproduced else "not_tested"
 
     @property
     def is_watched(self) -> bool:

@@ -128,12 +128,15 @@ def _measure(
     """Return the runs of values that share a reference: in rounds, every other one in the opposite order."""
     rows: dict[Asked, list[WhatIfRunRow]] = {(question.knob, question.value): [] for question in group}
     order = [group[0].reference, *_list_changed(group)]
-    position = pairs.start * len(order)
     for pair in pairs:
-        for configuration in order if pair % 2 == 0 else order[::-1]:
-            record = measurer.measure(_plan_row(bench, case, group, configuration, pair, position))
+        in_turn = order if pair % 2 == 0 else order[::-1]
+        planned = [
+            _plan_row(bench, case, group, configuration, pair, position)
+            for position, configuration in enumerate(in_turn, pair * len(order))
+        ]
+        for configuration, record in zip(in_turn, measurer.measure_together(planned), strict=True):
             is_reference = configuration == group[0].reference
-            run, position = record["run"], position + 1
+            run = record["run"]
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
             requests = {op: _request_times(record, op) for op in OPERATIONS}
             for question in (

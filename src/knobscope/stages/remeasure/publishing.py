@@ -1,7 +1,8 @@
 """What is published of an effect that was measured again: the figures of the new pairs of runs, not the sweep's.
 
 The sweep found the effect because it was large, among many: of those, its own estimate is too large on average (the
-winner's curse). New pairs of runs owe nothing to that choice. The sweep's figures stay in the evidence (`sweep`) and in
+winner's curse). New pairs of runs owe nothing to that choice. Where only both together show the effect, the figures are
+those of both. The sweep's figures stay in the evidence (`sweep`) and in
 column `swept` of table `effects`.
 """
 
@@ -98,8 +99,10 @@ def restate_finding(answer: Answer, rule: Rule | None, finding: FindingRow, sent
 def _restate_sides(answer: Answer, gap: Amount, evidence: dict[str, object]) -> Amount:
     """Put the new effect on its device into the evidence of a gap between tiers; return the gap, higher minus lower."""
     question = answer.question
-    remainder, is_higher = question.remainder, question.case.device == evidence.get("higher_device")
-    own = Amount(gap.mean + remainder.mean, answer.amounts[ITSELF].error, answer.amounts[ITSELF].degrees)
+    is_higher = question.case.device == evidence.get("higher_device")
+    own = answer.own_effect
+    if not answer.is_reproduced and question.swept is not None:
+        own = own.together_with(question.swept)
     low, high = own.interval(SIGNIFICANCE)
     side = {"effect": math.expm1(own.mean), "low": math.expm1(low), "high": math.expm1(high)}
     gap = gap if is_higher else Amount(-gap.mean, gap.error, gap.degrees)

@@ -20,6 +20,7 @@ from knobscope.stages.plan import (
     case_space,
     draw_configurations,
     find_costly,
+    find_failing,
     narrow,
     read_earlier,
     sampling_method,
@@ -56,9 +57,11 @@ def screening_table(
         knob: [_nearest(configuration[knob], usual) for configuration in configurations]
         for knob, usual in levels.items()
     }
-    columns = {"block": "block_id", "round": "round", "started_at": "started_at", "dbms_version": "dbms_version"}
+    columns = {"round": "round", "started_at": "started_at", "dbms_version": "dbms_version"}
     outcomes = {name: list(measured[column]) for name, column in columns.items()}
     outcomes["response"] = [response.of(figure) for figure in measured[response.column]]
+    # Between two sessions of a block the machine may have changed, as between two blocks.
+    outcomes["block"] = (measured["block_id"] + " " + measured["session"].fillna("")).tolist()
     return pd.DataFrame({**settings, **outcomes, "is_chosen": planned["is_chosen"].to_numpy(bool)})
 
 
@@ -83,8 +86,9 @@ def _run(args: argparse.Namespace) -> int:
     table = screening_table(args.runs, args.plans, space.levels, response)
     if table.empty:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
-    is_narrowing = sampling_method(specs, case) == "narrowing"
-    costly = find_costly(space, read_earlier(space, args.plans, args.runs, response)) if is_narrowing else []
+    tried = read_earlier(space, args.plans, args.runs, response)
+    costly = find_costly(space, tried) if sampling_method(specs, case) == "narrowing" else []
+    left_out = [*costly, *find_failing(space, tried)]
     start = WarmStart([], [])
     if table["started_at"].notna().any():  # imported runs may have no time
         models, first = study.absolute().parent.parent.parent / "models", table.loc[table["started_at"].idxmin()]
@@ -98,8 +102,9 @@ def _run(args: argparse.Namespace) -> int:
         screening.splits,
         specs.study.seed,
         levels=space.levels,
-        candidates=_candidates(narrow(space, costly)) if costly or space.is_restricted else None,
+        candidates=_candidates(narrow(space, left_out)) if left_out or space.is_restricted else None,
         axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
+        special={knob: list(space.dbms.knobs[knob].special) for knob in knobs},
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
         default={knob: space.default[knob] for knob in knobs},

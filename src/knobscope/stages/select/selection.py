@@ -1,7 +1,7 @@
 """The stage as one pure function: runs so far in, decision, model terms, ranking and important points out."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +82,7 @@ class _Fitter:
     levels: Mapping[str, Sequence[Any]] | None
     candidates: "pd.DataFrame | None"
     axes: Mapping[str, Axis]
+    special: Mapping[str, Collection[Any]]
     expected: frozenset[str]
 
     def fit(self, runs: "pd.DataFrame", *, only_deciding: bool = False) -> _Fit:
@@ -99,7 +100,7 @@ class _Fitter:
             only_deciding=only_deciding,
         )
         explained = stop.model.explain(averaged.settings, averaged.response) if stop.model else []
-        return _Fit(averaged, stop, explained, important_points(stop, averaged, explained, self.axes))
+        return _Fit(averaged, stop, explained, important_points(stop, averaged, explained, self.axes, self.special))
 
     def count_stable(self, runs: "pd.DataFrame", most: int) -> int:
         """Return for how many rounds, `most` at most, the conclusions have been those of the fit of all runs."""
@@ -119,6 +120,7 @@ def select_knobs(
     levels: Mapping[str, Sequence[Any]] | None = None,
     candidates: "pd.DataFrame | None" = None,
     axes: Mapping[str, Axis] | None = None,
+    special: Mapping[str, Collection[Any]] | None = None,
     stop: StopRule = "r2",
     stable_rounds: int = 3,
     default: Mapping[str, Any] | None = None,
@@ -132,15 +134,16 @@ def select_knobs(
     compares, and `is_chosen`: the other runs have to be predicted on their own before stopping. `levels` are all levels
     that the plan may still use; `candidates`, when given, all configurations that it may use (a row each): only their
     cells have to be seen before stopping. `axes` says per factor whether knees are looked for on a linear (default) or
-    log axis. Knobs are ranked by extremely randomised trees where the runs are too few for the model. What setting a
-    knob alone would gain is asked of the levels in `tunable`, next to a `default` level of every factor. Factors that
-    are `expected` to matter have to show less where there are more factors than runs.
+    log axis, `special` which of its values have no place on it. Knobs are ranked by extremely randomised trees where
+    the runs are too few for the model. What setting a knob alone would gain is asked of the levels in `tunable`, next
+    to a `default` level of every factor. Factors that are `expected` to matter have to show less where there are more
+    factors than runs.
     UserError: fewer than two runs or configurations, missing columns or values, a response without logarithm, an
     unknown model.
     """
     _require_comparable(runs, factors)
-    options = (threshold, splits, seed, log_response, levels, candidates, axes or {}, frozenset(expected))
-    fitter = _Fitter(factors, response, model, *options)
+    asked = (threshold, splits, seed, log_response, levels, candidates)
+    fitter = _Fitter(factors, response, model, *asked, axes or {}, special or {}, frozenset(expected))
     with one_thread():
         last = fitter.fit(runs)
         # Too few runs for the model asked for: trees give an order even then, though no fit and no decision.

@@ -7,8 +7,9 @@ a configuration that loses what it acknowledged is none to recommend, however fa
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import cast
 
 from knobscope.specs import Case, StudySpecs
@@ -32,6 +33,7 @@ class _Trial:
 
     row: TrialRow
     configuration: Configuration
+    block: int
     throughput: float
 
 
@@ -47,6 +49,7 @@ def tune_case(
     records: list[RunRecord] = []
     plan: list[PlanRow] = []
     trials: list[TrialRow] = []
+    defaults: dict[int, list[float]] = defaultdict(list)
     for index, steps in enumerate(tuning_blocks(case, specs.study.seed, len(tuners), tune.trials)):
         for position, step in enumerate(steps):
             tuner = tuners[step.tuner] if step.tuner is not None else None
@@ -59,25 +62,31 @@ def tune_case(
             if tuner is not None:
                 tuner.tell(throughput)
                 trials.append(_trial_row(case, tuner, step.trial, record, row))
-                tried[tuner].append(_Trial(trials[-1], configuration, throughput or 0.0))
-            elif len(records) == 1:  # the first of all runs, without which there is no session
+                tried[tuner].append(_Trial(trials[-1], configuration, index, throughput or 0.0))
+            elif throughput:
+                defaults[index].append(throughput)
+            if len(records) == 1:  # the first of all runs, without which there is no session
                 for fresh_tuner in tuners:
                     fresh_tuner.begin(record["run"]["throughput_ops"])
     known: dict[str, CutColumns] = {}
-    best = [_choose_winner(tuner, tried[tuner], cut, known) for tuner in tuners]
+    usual = {block: geometric_mean(throughputs) for block, throughputs in defaults.items()}
+    best = [_choose_winner(tuner, tried[tuner], usual, cut, known) for tuner in tuners]
     winners = _confirmation(specs, case, tune, tuners, [configuration for configuration in best if configuration])
     return [*records, *(measure(row) for row in winners)], [*plan, *winners], trials
 
 
 def _choose_winner(
-    tuner: Tuner, trials: Sequence[_Trial], cut: Cut | None, known: dict[str, CutColumns]
+    tuner: Tuner, trials: Sequence[_Trial], usual: Mapping[int, float], cut: Cut | None, known: dict[str, CutColumns]
 ) -> Configuration | None:
     """Mark the fastest trial of a tuner that loses nothing, or no more than the default; return its configuration.
 
-    None: none was faster than the default. `known` are the cuts of configurations, which grow; each is cut once.
+    None: none was faster than the default of its block, whose throughput is in `usual`. `known` are the cuts of
+    configurations, which grow; each is cut once.
     """
-    for trial in sorted(trials, key=lambda trial: -trial.throughput):
-        if trial.throughput <= tuner.default_throughput:
+    ratios = {trial.row["trial"]: trial.throughput / usual[trial.block] for trial in trials if trial.block in usual}
+    compared = [trial for trial in trials if trial.row["trial"] in ratios]
+    for trial in sorted(compared, key=lambda trial: -ratios[trial.row["trial"]]):
+        if ratios[trial.row["trial"]] <= 1:
             return None
         if trial.configuration == tuner.space.default:
             continue  # it was faster than itself by chance

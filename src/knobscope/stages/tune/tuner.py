@@ -30,7 +30,6 @@ class Tuner:
         self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
         self._study = self._optuna.create_study(direction="maximize", sampler=sampler)
         self._trial: optuna.trial.Trial | None = None
-        self.default_throughput = float("-inf")  # until it begins
 
     def begin(self, throughput: float) -> None:
         """Tell the throughput of the default configuration, with which every tuner starts."""
@@ -40,7 +39,6 @@ class Tuner:
         }
         trial = self._optuna.trial.create_trial(params=parameters, distributions=applicable, value=throughput)
         self._study.add_trial(trial)
-        self.default_throughput = throughput
 
     def ask(self) -> Configuration:
         """Return the next configuration to measure. UserError: none that the knobs' `requires` allow is found."""

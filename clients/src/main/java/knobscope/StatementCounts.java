@@ -23,6 +23,10 @@ public final class StatementCounts {
   private static final Pattern TABLES =
       Pattern.compile("\\b(?:from|into|update|join)\\s+(\\w+(?:(?:\\s+\\w+)?\\s*,\\s*\\w+)*)", Pattern.CASE_INSENSITIVE);
 
+  /** Names of common table expressions: they are no tables. */
+  private static final Pattern EXPRESSIONS =
+      Pattern.compile("(\\w+)(?:\\s*\\([^)]*\\))?\\s+as\\s*\\(", Pattern.CASE_INSENSITIVE);
+
   private final Map<String, List<Target>> targets = new ConcurrentHashMap<>();
   private final Map<Key, Sums> counts = new ConcurrentHashMap<>();
   private volatile Map<Key, long[]> window = Map.of();
@@ -63,6 +67,9 @@ public final class StatementCounts {
       for (String table : named.group(1).toLowerCase(Locale.ROOT).split("\\s*,\\s*")) {
         tables.add(table.split("\\s")[0]); // without its alias
       }
+    }
+    if (word.equals("with")) {
+      EXPRESSIONS.matcher(sql).results().forEach(name -> tables.remove(name.group(1).toLowerCase(Locale.ROOT)));
     }
     return tables.stream().map(table -> new Target(table, kind)).toList();
   }

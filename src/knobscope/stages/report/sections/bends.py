@@ -85,6 +85,8 @@ def _bend_figure(data: StudyData, case: Case, point: Row) -> Figure | None:
     position = math.log2 if is_log else float
     x, y = [position(row["number"]) for row in shown], [row["estimate"] for row in shown]
     split = [row["number"] for row in shown].index(at)
+    if kind == "cliff" and not split:  # what lies below it was not measured
+        return None
     # A cliff lies between two values; a knee or turning point belongs to both sides.
     ends = (split if kind == "cliff" else split + 1, split)
     names = [format_value(data.specs.dbms.get(case.dbms), knob, row["value"]) for row in shown]

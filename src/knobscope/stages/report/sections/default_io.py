@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from knobscope.figures import OP_LOOKS, Curve, Figure, draw_latencies, draw_series, slug
+from knobscope.figures import OP_LOOKS, Curve, Figure, bucket_points, draw_latencies, draw_series, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.study_data.study import Row, StudyData, name_case
@@ -96,7 +96,7 @@ def _io_line(row: Row, operations: int) -> IoLine:
     return IoLine(
         op=row["op"],
         per_operation=format_number(row["requests"] / operations if operations else None),
-        mean_size=format_size(row["bytes"] / row["requests"]) if has_size else "",
+        mean_size=format_size(None if row["bytes"] is None else row["bytes"] / row["requests"]) if has_size else "",
         aligned=format_share(share_of(row["aligned"], row["requests"])) if row["op"] == "write" else "",
         sequential=format_share(share_of(row["sequential"], row["requests"])) if has_size else "",
         origins=shares,
@@ -189,7 +189,8 @@ def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:
         op_rows = [row for row in rows if row["op"] == op]
         total = sum(row["requests"] for row in op_rows)
         if total:
-            curves.append(Curve(op, look, [(row["high_us"], row["requests"] / total) for row in op_rows]))
+            buckets = ((row["low_us"], row["high_us"], row["requests"] / total) for row in op_rows)
+            curves.append(Curve(op, look, bucket_points(buckets)))
     if not curves:
         return None
     return Figure(

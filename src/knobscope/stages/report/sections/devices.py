@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from knobscope.figures import Curve, Figure, Mark, draw_loglog, slug
 from knobscope.specs import Device
 from knobscope.specs.checks.emulation_limits import describe_limits
+from knobscope.stages.measure.machine import describe_machine
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.text.formats import (
     UNKNOWN,
@@ -77,7 +78,7 @@ def _view(data: StudyData, profile: Row) -> DeviceView:
     return DeviceView(
         name=profile["device"],
         description=spec.description if spec else "",
-        facts=[*_facts(profile), *(_limits(spec) if spec else [])],
+        facts=[*_facts(profile), *(_limits(spec) if spec and _is_here(data) else [])],
         properties=[_property(row) for row in properties],
         pictures=[picture for picture in pictures if picture is not None],
     )
@@ -129,6 +130,11 @@ def _limits(device: Device) -> list[tuple[str, str, str]]:
     return [("Not as modelled", text, "on the machine of this report") for text in describe_limits(device)]
 
 
+def _is_here(data: StudyData) -> bool:
+    """Whether all runs were measured on the machine that draws the report."""
+    return not data.value("SELECT count(*) FROM runs WHERE machine IS DISTINCT FROM ?", describe_machine())
+
+
 def _write_sizes(profile: Row, rows: Rows) -> Figure | None:
     curves, table = [], []
     for curve, name, look in (("write_size", "sustained", "line-b"), ("write_size_durable", "durable", "line-c")):
@@ -159,7 +165,8 @@ def _write_units(profile: Row, rows: Rows) -> Figure | None:
         ("write_size_alone", False, "not durable", "line-b"),
         ("write_size_alone", True, "shifted", "line-b dashed"),
     ):
-        curve_rows = [row for row in rows if row["curve"] == curve and bool(row["shift_bytes"]) == shifted]
+        of_curve = [row for row in rows if row["curve"] == curve and bool(row["shift_bytes"]) == shifted]
+        curve_rows = [row for row in of_curve if row["latency_p50_us"] is not None]
         table += curve_rows
         if curve_rows:
             curves.append(Curve(name, look, [(row["block_bytes"], row["latency_p50_us"] / 1000) for row in curve_rows]))

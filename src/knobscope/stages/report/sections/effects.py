@@ -67,6 +67,10 @@ def build_effects(data: StudyData) -> EffectsSection:
         return EffectsSection(
             [], empty="No run of the one-at-a-time round succeeded, so no effect of a single knob is known."
         )
+    if data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops'"):
+        return EffectsSection(
+            [], empty="No effect that is shown here could be estimated; section Runs lists the runs that failed."
+        )
     return EffectsSection(
         [], empty="The one-at-a-time round changed no knob: screening selected none and `sweep.always` is empty."
     )

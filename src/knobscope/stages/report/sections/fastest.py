@@ -12,6 +12,8 @@ from knobscope.text.settings import describe_settings
 __all__ = ["Fastest", "list_fastest", "tell_cuts"]
 
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
+#: A table of runs says which values are a risk, and not which are none.
+_IMPORTED = {"none": "Fastest configuration without values that are marked as a risk", "any": "Fastest at any risk"}
 _UNPROVEN = {"none": "No safe configuration proved faster", "any": "At any risk: not proved faster"}
 _NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
 
@@ -47,14 +49,14 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     is_certain = bool(row["pairs"]) and (row["again_low"] or 0.0) > 0
     settings = (f"{name} = {format_value(dbms, name, value_text(value))}" for name, value in changes.items())
     return Fastest(
-        title=_title_of(row, is_certain=is_certain),
+        title=_IMPORTED[row["risk"]] if data.is_imported else _title_of(row, is_certain=is_certain),
         case=name_case(case) if len(data.measured_cases) > 1 else "",
         settings=", ".join(settings),
         gain=_tell_gain(row),
         is_certain=is_certain,
         risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
-        cuts=tell_cuts(row) if row["risk"] == "none" else "",
-        lines=describe_settings(dbms, changes) if is_certain or not row["pairs"] else [],
+        cuts=tell_cuts(row) if row["risk"] == "none" and not data.is_imported else "",
+        lines=describe_settings(dbms, changes) if (is_certain or not row["pairs"]) and not data.is_imported else [],
     )
 
 

@@ -124,21 +124,25 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
 
     A device that keeps nothing in a cache is sent no flushes, and what only reads commits nothing.
     """
-    needs_flushes = data.value(
-        "SELECT count(*) FROM device_property JOIN cases USING (device) WHERE property = 'flush' AND dbms = ? "
-        "AND device = ? AND workload = ? AND contains(kernel, 'write back') AND workload_class = 'write'",
-        row["dbms"], row["device"], row["workload"],
-    )  # fmt: skip
-    if not needs_flushes:
+    needs_flushes = (
+        "SELECT count(*) FROM device_property WHERE property = 'flush' AND device = ? AND contains(kernel, ?)"
+    )
+    if not data.value(needs_flushes, row["device"], "write back") or not _writes(data.specs.workloads[row["workload"]]):
         return
     rate = data.value(
-        "SELECT any_value(reference) FROM effects WHERE metric = 'flushes_per_op' AND dbms = ? AND device = ? "
-        "AND workload = ?",
+        "SELECT any_value(reference) FROM effects WHERE metric = 'flushes_per_op' AND beside IS NULL "
+        "AND dbms = ? AND device = ? AND workload = ?",
         row["dbms"], row["device"], row["workload"],
     )  # fmt: skip
     if rate is not None and rate < _SELDOM_FLUSHED:
         frequency = f"flushes {format_number(rate)} times per operation" if rate > 0 else "never flushes"
         yield f"The default configuration itself {frequency}, so it can also lose committed data in a power cut."
+
+
+def _writes(workload: Workload) -> bool:
+    """Whether a load writes, mostly or now and then."""
+    shares = (workload.parameters.get(f"{kind}proportion", 0) for kind in ("update", "insert", "readmodifywrite"))
+    return workload.class_ == "write" or any(float(share) > 0 for share in shares)
 
 
 def _clear_effects(data: StudyData) -> list[Row]:

@@ -139,10 +139,12 @@ def _summarise(knobs: list[Row], fits: list[Row], response: Response) -> str:
             sentences.append(_tell_warm_start(last["warm_start"], last["expected"].split(", ")))
     above = [row["knob"] for row in knobs if row["above_noise"]]
     if knobs:
-        explained = sum(row["importance"] or 0 for row in knobs if row["above_noise"])
+        # Shares of the variance for analysis of variance (an interaction counts for both knobs), of gains for trees.
+        importance = [(row["importance"] or 0.0, row["above_noise"]) for row in knobs]
+        share = sum(own for own, is_above in importance if is_above) / (sum(own for own, _ in importance) or 1.0)
         sentences.append(
             f"{join_words(above)} {'stands' if len(above) == 1 else 'stand'} out from the noise and "
-            f"{'explains' if len(above) == 1 else 'explain'} {format_share(min(explained, 1.0))} of the variance."
+            f"{'has' if len(above) == 1 else 'have'} {format_share(share)} of the importance of all knobs."
             if above
             else f"None of {plural(len(knobs), 'knob')} stands out from the noise."
         )

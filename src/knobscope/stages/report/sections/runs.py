@@ -176,7 +176,10 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
                 started=format_time(rows[0]["started_at"])[5:],
                 runs=[
                     TimelineRun(
-                        row["throughput_ops"], row["is_sentinel"], row["status"], format_time(row["started_at"])
+                        row["throughput_ops"] if row["status"] == "ok" else None,
+                        row["is_sentinel"],
+                        row["status"],
+                        format_time(row["started_at"]),
                     )
                     for row in rows
                 ],

@@ -54,9 +54,9 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
     op, rows = next(((op, rows) for op, rows in candidates if len(rows) > 1), ("", []))
     if not rows:
         return None
-    first = rows[0]
-    default = OrderPoint("default configuration", first["default_share"], first["default_cpu_us"], "ink")
-    points = [default, *(_point(data, row) for row in rows)]
+    usual = [row for row in rows if row["beside"] is None][:1]  # others are compared with another configuration
+    points = [OrderPoint("default configuration", row["default_share"], row["default_cpu_us"], "ink") for row in usual]
+    points += [_point(data, row) for row in rows]
     gap = data.value(
         "SELECT value FROM device_property WHERE device = ? AND property = ?",
         case.device,
