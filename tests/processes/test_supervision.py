@@ -49,6 +49,28 @@ def test_exit_code_of_the_command_comes_through() -> None:
     assert supervise([sys.executable, "-c", "raise SystemExit(7)"]).wait(PATIENCE_S) == 7
 
 
+def test_variables_reach_the_command_and_not_its_keeper(tmp_path: Path) -> None:
+    """The keeper may be root, and a spec's LD_PRELOAD would be code that runs as root."""
+    told = tmp_path / "told"
+    command = [
+        sys.executable,
+        "-c",
+        "import os, sys; print(os.environ['LD_AUDIT'], os.environ['LANG'], flush=True); sys.stdin.read()",
+    ]
+    variables = {**os.environ, "LD_AUDIT": str(tmp_path / "none.so"), "LANG": "C.UTF-8"}
+    with told.open("w") as output:
+        keeper = supervise(command, env=variables, stdin=subprocess.PIPE, stdout=output, stderr=subprocess.DEVNULL)
+    assert keeper.stdin is not None
+    assert wait_until(lambda: told.read_text().endswith("\n"))
+    own = Path(f"/proc/{keeper.pid}/environ").read_bytes().split(b"\0")
+    inner = Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text().split()
+    own += Path(f"/proc/{inner[0]}/environ").read_bytes().split(b"\0")
+    assert not any(variable.startswith(b"LD_AUDIT=") for variable in own)
+    keeper.stdin.close()
+    assert keeper.wait(PATIENCE_S) == 0
+    assert told.read_text() == f"{tmp_path / 'none.so'} C.UTF-8\n"
+
+
 def test_a_missing_program_is_exit_code_127(tmp_path: Path) -> None:
     process = supervise([str(tmp_path / "nothing")], stderr=subprocess.PIPE)
     _, words = process.communicate(timeout=PATIENCE_S)

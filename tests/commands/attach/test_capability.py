@@ -60,7 +60,7 @@ def window(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> P
 )
 def test_what_is_used_of_a_device_is_said(profile: Profile, words: str) -> None:
     (finding,) = judge_window(Running("/x/y", None, None), profile, 4096, DEVICE)
-    text = describe_finding(finding, DEVICE).replace("\u00a0", " ")
+    text = describe_finding(finding, DEVICE, tells_waits=True).replace("\u00a0", " ")
     assert words in text
     assert "default configuration" not in text
 

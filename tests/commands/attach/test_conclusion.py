@@ -9,7 +9,7 @@ from knobscope.commands.attach.budget import read_budget
 from knobscope.commands.attach.conclusion import conclude, suggest
 from knobscope.commands.attach.facts import Facts, Operation
 from knobscope.commands.attach.settings import list_advice, parse_setting
-from knobscope.commands.attach.sums import Sums, add_shares
+from knobscope.commands.attach.sums import Sums, complete_light_facts
 from knobscope.specs import Dbms
 
 
@@ -178,6 +178,14 @@ def test_answers_become_values_of_studies(postgresql: Dbms, knob: str, text: str
     assert parse_setting(postgresql, knob, text) == value
 
 
+def test_light_mode_tells_the_depth_while_the_device_is_busy() -> None:
+    """Of one request in flight over the whole time, two while the device is busy."""
+    devices = ([0] * 9 + [busy_ms] + [0] * 7 for busy_ms in (0, 500))
+    before, after = (Sums(at, device, None, None, None, "") for at, device in zip((0.0, 1.0), devices, strict=True))
+    light = complete_light_facts(facts(depth=1.0, one_share=None), before, after)
+    assert (light.busy_share, light.depth, light.has_one) == (0.5, 2.0, False)
+
+
 @pytest.mark.parametrize(("flushes", "foreign"), [(400, 0.0), (0, 0.75)])
 def test_what_a_journal_writes_at_flushes_is_nobody_elses(flushes: int, foreign: float) -> None:
     """The kernel's sums tell whose the bytes are by process and cgroup only, and the journal is in none of them."""
@@ -187,4 +195,4 @@ def test_what_a_journal_writes_at_flushes_is_nobody_elses(flushes: int, foreign:
         Sums(at, device, written, None, None, "")
         for at, device, written in ((0.0, [0] * 17, 0), (1.0, counted, 400 * 4096))
     )
-    assert add_shares(facts(writes=1600), before, after).foreign_share == foreign
+    assert complete_light_facts(facts(writes=1600), before, after).foreign_share == foreign

@@ -155,6 +155,13 @@ def test_rare_size_that_carries_many_bytes_stays() -> None:
     assert write_bssplit({4096: 9990, 8192: 10}) == "4096/100"
 
 
+def test_the_most_frequent_size_stays_where_the_shares_of_others_are_rounded_up() -> None:
+    sizes = {512 * (2 + number): 155 for number in range(58)} | {512: 1000}
+    shares = dict(part.split("/") for part in write_bssplit(sizes).split(":"))
+    assert int(shares["512"]) in (9, 10)
+    assert all(1 <= int(share) <= 2 for size, share in shares.items() if size != "512")
+
+
 def test_units_that_are_filled_in_part_are_counted_per_operation() -> None:
     pattern = replace(PATTERN, writes=300, write_sizes={4096: 2, 12288: 1, 65536: 1}, operations=100.0)
     # Of four writes two lie in one unit each, one may lie in two, and one fills whole units.

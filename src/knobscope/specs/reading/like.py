@@ -75,7 +75,9 @@ def _take_over(document: Document, chain: tuple[Path, ...]) -> Document:
     stated = own.get("emulate")
     if stated is not None and (not isinstance(stated, dict) or "model" in stated):
         where: Location = ("emulate", "model") if isinstance(stated, dict) else ("emulate",)
-        raise SpecErrors([document.problem(where, "it beside `like`", "`change`, with the parameters that differ")])
+        raise SpecErrors(
+            [document.problem(where, "it together with `like`", "`change`, with the parameters that differ")]
+        )
     own_emulate: dict[str, Any] = own["emulate"] if isinstance(own.get("emulate"), dict) else {}
     emulate = {**base_data["emulate"], **own_emulate, "model": {**model, **change}}
     lines: dict[Location, int] = {**document.lines, **changed}

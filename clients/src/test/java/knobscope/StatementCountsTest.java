@@ -11,6 +11,13 @@ class StatementCountsTest {
   }
 
   @Test
+  void aCommonTableExpressionIsNoTable() {
+    String sql = "with revenue (no, total) as (select l_suppkey, sum(x) from lineitem group by 1), top as "
+        + "(select max(total) from revenue) select s_name from supplier, revenue where no = s_suppkey";
+    assertEquals(List.of("select lineitem", "select supplier"), of(sql));
+  }
+
+  @Test
   void everyTableOfAStatementIsFound() {
     assertEquals(List.of("select district"), of("select d_tax from district where d_id = ?"));
     assertEquals(List.of("select warehouse", "select customer"), of("select w_tax from warehouse, customer where w_id = ?"));
