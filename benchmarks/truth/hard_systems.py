@@ -1,6 +1,6 @@
 """How many of the knobs that matter does screening find where hardly anything is simple? On generated systems.
 
-Run `python benchmarks/truth/hard_systems.py [--systems 100] [--runs 150]`. A system has 100 knobs with two to five
+Run `python benchmarks/truth/hard_systems.py [--systems 100] [--runs 150] [--varied 1]`. A system has 100 knobs with two to five
 levels. Eleven are active; each makes it 1.3 to 3 times as fast or slow:
 
     steps          two knobs of which the upper levels differ from the lower ones
@@ -14,7 +14,9 @@ in studies. Noise is log-normal (sd 0.05) and autocorrelated by 0.7 in the order
 three to ten times. Compared on the same runs are knobscope as studies use it (`auto`), extremely randomised trees and
 LightGBM with the same rule for what stands out, and both with the first eleven knobs of their own importance (who uses
 these does not know how many matter: it is a bound). Printed are the share of the active knobs that were found, by kind,
-and the idle knobs named per system.
+that of the knobs of which one level makes the default configuration 1.3x as fast or slow, which a sweep would measure,
+and the idle knobs named per system. The default configuration is random; with `--varied` a configuration draws that
+share of the knobs and leaves the others at their defaults, as studies do with `sampling: {varied: ...}`.
 """
 
 import argparse
@@ -62,6 +64,24 @@ class System:
         return np.asarray(log + share[:, 10] * size[10])
 
 
+def draw_default(system: System, seed: int) -> np.ndarray:
+    """Return a random configuration."""
+    return (np.random.default_rng([48, seed]).random(KNOBS) * system.levels).astype(int)
+
+
+def find_swept(system: System, default: np.ndarray) -> list[bool]:
+    """Return of the active knobs, in the order of KINDS, whether one level changes the default configuration by 1.3x."""
+
+    def log_of(knob: int, level: int) -> float:
+        return float(system.log_response(np.where(np.arange(KNOBS) == knob, level, default)[None])[0])
+
+    usual = float(system.log_response(default[None])[0])
+    return [
+        max(abs(log_of(knob, level) - usual) for level in range(system.levels[knob])) >= math.log(1.3)
+        for knob in system.active
+    ]
+
+
 def draw_system(rng: Generator) -> System:
     """Draw which knobs are active, how many levels they have, and how much they do."""
     order = rng.permutation(KNOBS)
@@ -71,10 +91,13 @@ def draw_system(rng: Generator) -> System:
     return System(levels, active, sizes, int(order[len(KINDS)]))
 
 
-def measure(system: System, runs: int, rng: Generator) -> tuple[np.ndarray, np.ndarray]:
+def measure(
+    system: System, runs: int, rng: Generator, varied: float, default: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the configurations that did not fail, and their throughput."""
     points = lhs(KNOBS, samples=runs, random_state=np.random.RandomState(rng.integers(2**31)))
-    codes = np.minimum((points * system.levels).astype(int), system.levels - 1)
+    codes = np.minimum((points / varied * system.levels).astype(int), system.levels - 1)
+    codes = np.where(points < varied, codes, default)
     noise, drift = np.zeros(runs), 0.0
     for run in range(runs):
         drift = CORRELATED * drift + math.sqrt(1 - CORRELATED**2) * rng.normal()
@@ -107,15 +130,23 @@ WAYS = {
 }
 
 
-def judge(seed: int, runs: int) -> dict[str, tuple[list[bool], int]]:
-    """Return by way which active knobs of a system it found, in the order of KINDS, and how many idle ones it named."""
+def judge(seed: int, runs: int, varied: float) -> dict[str, tuple[list[bool], list[bool], int]]:
+    """Return by way which active knobs of a system it found, and which a sweep would measure, both in the order of KINDS.
+
+    Last comes how many idle ones it named.
+    """
     rng = np.random.default_rng([47, seed])
     system = draw_system(rng)
-    codes, throughput = measure(system, runs, rng)
+    default = draw_default(system, seed)
+    codes, throughput = measure(system, runs, rng, varied, default)
     with one_thread():
         found = {name: way(codes, throughput, seed=seed) for name, way in WAYS.items()}
     return {
-        name: ([int(knob) in of for knob in system.active], len(of - {int(knob) for knob in system.active}))
+        name: (
+            [int(knob) in of for knob in system.active],
+            find_swept(system, default),
+            len(of - {int(knob) for knob in system.active}),
+        )
         for name, of in found.items()
     }
 
@@ -126,14 +157,15 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="number of the first system")
     parser.add_argument("--runs", type=int, default=150)
+    parser.add_argument("--varied", type=float, default=1.0, help="share of the knobs that a configuration draws")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.systems)
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
-        judged = list(pool.map(partial(judge, runs=args.runs), seeds))
+        judged = list(pool.map(partial(judge, runs=args.runs, varied=args.varied), seeds))
     kinds = list(dict.fromkeys(KINDS))
-    print(f"| {args.runs} runs, {args.systems} systems | found, % | {' | '.join(kinds)} | idle knobs named |")
-    print(f"|{'---|' * (len(kinds) + 3)}")
+    print(f"| {args.runs} runs, {args.systems} systems | found, % | {' | '.join(kinds)} | of swept ones | idle named |")
+    print(f"|{'---|' * (len(kinds) + 4)}")
     for way in WAYS:
         by_kind = defaultdict(list)
         for of_system in judged:
@@ -141,8 +173,9 @@ def main() -> None:
                 by_kind[kind].append(found)
         everything = np.mean([found for of_system in judged for found in of_system[way][0]])
         figures = " | ".join(f"{100 * np.mean(by_kind[kind]):.0f}" for kind in kinds)
-        idle = np.mean([of_system[way][1] for of_system in judged])
-        print(f"| {way} | {100 * everything:.1f} | {figures} | {idle:.2f} |")
+        swept = [found for of_system in judged for found, is_swept in zip(*of_system[way][:2], strict=True) if is_swept]
+        idle = np.mean([of_system[way][2] for of_system in judged])
+        print(f"| {way} | {100 * everything:.1f} | {figures} | {100 * np.mean(swept):.1f} | {idle:.2f} |")
     print(GOAL)
 
 
