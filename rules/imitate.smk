@@ -23,7 +23,8 @@ rule imitate_all:
     input:
         database=PIPELINE.judged_database,
         confirmed=[
-            f"{RESULTS}/confirmed/{device}.json" for device in PIPELINE.specs.study.devices
+            f"{RESULTS}/confirmed/{device}.json"
+            for device in PIPELINE.specs.study.devices
         ],
     output:
         f"{RESULTS}/study.duckdb",

@@ -29,7 +29,8 @@ rule remeasure_all:
     input:
         database=f"{RESULTS}/detected.duckdb",
         explained=[
-            f"{RESULTS}/explained/{device}.json" for device in PIPELINE.specs.study.devices
+            f"{RESULTS}/explained/{device}.json"
+            for device in PIPELINE.specs.study.devices
         ],
     output:
         temp(f"{RESULTS}/explained.duckdb"),

@@ -1,7 +1,7 @@
 """How many of the knobs that matter does screening find where hardly anything is simple? On generated systems.
 
-Run `python benchmarks/truth/hard_systems.py [--systems 100] [--runs 150] [--varied 1]`. A system has 100 knobs with two to five
-levels. Eleven are active; each makes it 1.3 to 3 times as fast or slow:
+Run `python benchmarks/truth/hard_systems.py [--systems 100] [--runs 150] [--varied 1]`. A system has 100 knobs with
+two to five levels. Eleven are active; each makes it 1.3 to 3 times as fast or slow:
 
     steps          two knobs of which the upper levels differ from the lower ones
     U curves       two knobs whose middle levels are the best, or the worst
@@ -70,7 +70,7 @@ def draw_default(system: System, seed: int) -> np.ndarray:
 
 
 def find_swept(system: System, default: np.ndarray) -> list[bool]:
-    """Return of the active knobs, in the order of KINDS, whether one level changes the default configuration by 1.3x."""
+    """Return of the active knobs, in the order of KINDS, whether one level alone changes the default by 1.3x."""
 
     def log_of(knob: int, level: int) -> float:
         return float(system.log_response(np.where(np.arange(KNOBS) == knob, level, default)[None])[0])
@@ -131,9 +131,9 @@ WAYS = {
 
 
 def judge(seed: int, runs: int, varied: float) -> dict[str, tuple[list[bool], list[bool], int]]:
-    """Return by way which active knobs of a system it found, and which a sweep would measure, both in the order of KINDS.
+    """Return by way which active knobs of a system it found, which a sweep would measure, and idle ones that it named.
 
-    Last comes how many idle ones it named.
+    Both lists are in the order of KINDS.
     """
     rng = np.random.default_rng([47, seed])
     system = draw_system(rng)
