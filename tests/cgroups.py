@@ -13,19 +13,14 @@ def find_cgroup2() -> str:
     return next((line.split()[4] for line in lines if " - cgroup2 " in line), "")
 
 
-def find_cgroups(pattern: str) -> list[Path]:
-    """Return all whose names match; groups of other tests may vanish meanwhile."""
-    return [Path(top, name) for top, names, _ in os.walk("/sys/fs/cgroup") for name in matching(names, pattern)]
+def find_cgroups(pattern: str, below: Path = Path("/sys/fs/cgroup")) -> list[Path]:
+    """Return those whose names match, from the top down; groups of other tests may vanish meanwhile."""
+    return [Path(top, name) for top, names, _ in os.walk(below) for name in matching(names, pattern)]
 
 
 def empty_cgroup(group: Path) -> None:
     """End what a failed test has left in a group, and remove what monitors made in it."""
     (group / "cgroup.kill").write_text("1")
     assert wait_until(lambda: "populated 0" in (group / "cgroup.events").read_text())
-    for left in sorted(find_cgroups_in(group), key=lambda path: -len(path.parts)):
+    for left in reversed(find_cgroups("knobscope-*", group)):
         left.rmdir()
-
-
-def find_cgroups_in(group: Path) -> list[Path]:
-    """Return what monitors have made below a group."""
-    return [Path(top, name) for top, names, _ in os.walk(group) for name in matching(names, "knobscope-*")]

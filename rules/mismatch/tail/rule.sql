@@ -9,8 +9,8 @@
 --        significant effect, and its interval ends below half of the least change of the percentile (as logarithms).
 -- None: the intervals rule out that either percentile changes by tail_gap; or throughput itself changes significantly,
 --        which is for the other rules.
--- Insufficient: neither percentile is known; fewer than two comparable blocks; too few runs for an interval of the percentiles, or
---        intervals that rule nothing out.
+-- Insufficient: neither percentile is known; fewer than two comparable blocks; too few runs for an interval of the
+--        percentiles, or intervals that rule nothing out.
 -- Penalty: the longer percentile / the shorter one.
 -- Cannot see: why. What the device did differently in the same runs is mentioned; no cause is named. Percentiles beyond
 --        the 99th; the latency that an open load would have had: clients that wait for each operation hide part of a

@@ -40,9 +40,10 @@ _KILLED = 137
 #: hundred MB.
 _LOG_BYTES = 1 << 30
 _LOOK_S = 0.5
+#: Before the names of variables that are for the command alone, in the environment of its keeper.
+SET_PREFIX = "KNOBSCOPE_SET_"
 #: What another user's commands keep of root's environment: the rest may hold secrets, or name root's own directories.
 _KEPT_VARIABLES = ("PATH", "LANG", "LANGUAGE", "TZ", "TERM", "JAVA_HOME")
-_SET_PREFIX = "KNOBSCOPE_SET_"
 _KEPT_PREFIXES = ("LC_", "LD_", "MALLOC_", "KNOBSCOPE_")
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -182,7 +183,7 @@ def _prepare_child(options: argparse.Namespace, end_signal: signal.Signals | Non
         _enter(options.sandbox, _CLONE_NEWUSER)
     death_signal = end_signal or signal.SIGKILL
     for name in options.set:  # from here on they may be what they are
-        os.environ[name] = os.environ.pop(f"{_SET_PREFIX}{name}")
+        os.environ[name] = os.environ.pop(f"{SET_PREFIX}{name}")
 
     def prepare() -> None:
         _set(_PR_SET_PDEATHSIG, death_signal)

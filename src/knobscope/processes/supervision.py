@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from knobscope.errors import UserError
+from knobscope.processes.keeper import SET_PREFIX
 
 #: The pipeline's process number, set by the Snakefile for its jobs.
 PIPELINE_VARIABLE = "KNOBSCOPE_PIPELINE_PID"
@@ -79,7 +80,7 @@ def supervise(
     added = {name: text for name, text in (env or {}).items() if os.environ.get(name) != text}
     if env is not None:  # the command alone gets them: the keeper may be root, and LD_PRELOAD would be code of a spec
         own = {name: os.environ[name] for name in env if name in os.environ}
-        env = own | {f"KNOBSCOPE_SET_{name}": text for name, text in added.items()}
+        env = own | {f"{SET_PREFIX}{name}": text for name, text in added.items()}
     options += [f"--set={name}" for name in added]
     options += ["--user", user] if user is not None else []
     if sandbox is not None:

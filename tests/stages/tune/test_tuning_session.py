@@ -140,10 +140,10 @@ def test_the_default_does_not_win_against_itself(specs: Callable[..., StudySpecs
     assert loaded.study.tune is not None
     tuner = make_tuners(loaded, loaded.cases[0], loaded.study.tune, RANKING)[0]
     default, other = tuner.space.default, {**tuner.space.default, "shared_buffers": 1024}
-    rows: list[dict[str, Any]] = [{"config_id": name, "trial": n} for n, name in enumerate(("default", "other"))]
+    rows: list[dict[str, Any]] = [{"config_id": name} for name in ("default", "other")]
     trials = [
-        _Trial(cast("TrialRow", row), values, 0, 2000.0 - row["trial"])
-        for row, values in zip(rows, (default, other), strict=True)
+        _Trial(cast("TrialRow", row), values, 0, 2000.0 - n)
+        for n, (row, values) in enumerate(zip(rows, (default, other), strict=True))
     ]
     assert _choose_winner(tuner, trials[:1], {0: 1000.0}, None, {}) is None
     assert _choose_winner(tuner, trials, {0: 1000.0}, None, {}) == other

@@ -83,12 +83,7 @@ class Measurer:
 
     def measure(self, row: PlanRow) -> RunRecord:
         """Return the record of a planned run. Errors as in measure_block."""
-        planned = self._identify(row)
-        record = self.store.load(planned.run_id)
-        if record is None:
-            return self._carry_out(planned, self.session, row["position"])
-        self.progress.skip(record["run"], planned.configuration)
-        return record
+        return self.measure_together([row])[0]
 
     def measure_together(self, rows: Sequence[PlanRow]) -> list[RunRecord]:
         """Return the records of runs that are compared with each other: those of one session, or all measured now."""

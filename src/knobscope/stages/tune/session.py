@@ -83,10 +83,9 @@ def _choose_winner(
     None: none was faster than the default of its block, whose throughput is in `usual`. `known` are the cuts of
     configurations, which grow; each is cut once.
     """
-    ratios = {trial.row["trial"]: trial.throughput / usual[trial.block] for trial in trials if trial.block in usual}
-    compared = [trial for trial in trials if trial.row["trial"] in ratios]
-    for trial in sorted(compared, key=lambda trial: -ratios[trial.row["trial"]]):
-        if ratios[trial.row["trial"]] <= 1:
+    compared = [(trial.throughput / usual[trial.block], trial) for trial in trials if trial.block in usual]
+    for ratio, trial in sorted(compared, key=lambda pair: -pair[0]):
+        if ratio <= 1:
             return None
         if trial.configuration == tuner.space.default:
             continue  # it was faster than itself by chance
