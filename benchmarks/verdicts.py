@@ -172,9 +172,8 @@ Measured = tuple[Answer, Sequence[WhatIfRunRow]]
 def judge(file: Path, repeats: int) -> list[Judged]:
     """Return each swept value, and the default configuration."""
     results, specs = run_study(file), load_study(file, Path.cwd())
-    naive = ", ".join(f"abs(t.estimate) > 0.1 AND {condition} AS {name}" for name, condition in NAIVE.items())
     with duckdb.connect(str(results / "study.duckdb"), read_only=True) as connection:
-        cases = connection.execute(_CASES.format(contrary=CONTRARY, naive=naive)).df().to_dict("records")
+        cases = read_cases(connection)
         rows = [*cases, {**cases[0], "knob": None, "value": None, "rule": "default_profile"}]
         questions = ask_questions(rows, specs, connection, len(rows), len(rows))
         verdicts = connection.execute("SELECT rule, knob, value, verdict, confirmed FROM findings").fetchall()
@@ -199,6 +198,12 @@ def judge(file: Path, repeats: int) -> list[Judged]:
     if shared := of_study & {run["run_id"] for _, runs in measured for run in runs}:
         raise SystemExit(f"{file}: {len(shared)} runs stand both for what the study says and for the truth")
     return [judge_one(pair) for pair in measured]
+
+
+def read_cases(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Return each swept value of a study, with its effect on throughput and what naive rules find."""
+    naive = ", ".join(f"abs(t.estimate) > 0.1 AND {condition} AS {name}" for name, condition in NAIVE.items())
+    return connection.execute(_CASES.format(contrary=CONTRARY, naive=naive)).df().to_dict("records")
 
 
 def ask(

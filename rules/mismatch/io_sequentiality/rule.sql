@@ -8,12 +8,13 @@
 --        writes in order per second, beyond noise, or of the bytes read in order per second: otherwise fewer others
 --        come between those of the background, as with any slowdown. The additional CPU time (if waits were watched,
 --        the time that clients compute or wait for a processor) accounts for cpu_share or more of the additional time
---        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that time or more: a flush
---        with its average time in the slower one's runs (if no run has it, after 4 KiB on this device; if waits were
---        watched, the time that clients waited for flushes), and each of both with request_cpu_us, since they take CPU
---        of their own.
+--        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that time
+--        or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this device;
+--        if waits were watched, the time that clients waited for flushes), and each of both with request_cpu_us, since
+--        they take CPU of their own. Nor if cpu_share of the additional CPU time is more than the slower one's requests
+--        in order can have taken: request_cpu_us each, and order_cpu_us for a KiB.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
---        CPU per operation move the same way; flushes, writes or something other than CPU explain the loss.
+--        CPU per operation move the same way; flushes, writes, other work or something other than CPU explain the loss.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
 --        shares; no more writes and no more bytes read in order per second; without waits, several clients, whose CPU time
@@ -38,6 +39,28 @@ asked AS (
         coalesce(sum(requests) FILTER (op <> 'flush' AND side = 'default'), 0) AS default_requests,
         sum(requests) FILTER (op = 'write') / nullif(sum(requests) FILTER (op IN ('read', 'write')), 0) AS written_part
     FROM runs_behind JOIN io_profile USING (run_id)
+    WHERE watched
+    GROUP BY ALL
+),
+
+-- Microseconds of CPU time per operation that all requests in order can have taken, and their number.
+in_order AS (
+    SELECT run_id, sum(sequential_requests) / any_value(operations) AS in_order,
+        in_order * getvariable('request_cpu_us')
+            + sum(coalesce(sequential_bytes, sequential_requests / nullif(requests, 0) * bytes)) / any_value(operations)
+            / 1024 * getvariable('order_cpu_us') AS order_us
+    FROM io_profile JOIN watched_runs USING (run_id)
+    WHERE op IN ('read', 'write')
+    GROUP BY run_id
+),
+
+ordered AS (
+    SELECT dbms, device, workload, knob, value,
+        avg(in_order) FILTER (side = 'value') AS value_in_order,
+        avg(in_order) FILTER (side = 'default') AS default_in_order,
+        avg(order_us) FILTER (side = 'value') AS value_order_us,
+        avg(order_us) FILTER (side = 'default') AS default_order_us
+    FROM runs_behind JOIN in_order USING (run_id)
     WHERE watched
     GROUP BY ALL
 ),
@@ -73,7 +96,9 @@ compared AS (
         -sign(t.estimate) * f.estimate
             * (coalesce(of_slower(t.estimate, value_us, reference_us), usual_us, 0)
                 + getvariable('request_cpu_us')) AS flushing_us,
-        -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS writing_us
+        -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS writing_us,
+        of_slower(t.estimate, value_in_order, default_in_order) AS in_order,
+        of_slower(t.estimate, value_order_us, default_order_us) AS order_us
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
@@ -86,6 +111,7 @@ compared AS (
     LEFT JOIN waited_for('flush', unfollowed()) flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
     LEFT JOIN asked USING (dbms, device, workload, knob, value)
+    LEFT JOIN ordered USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
 
@@ -105,6 +131,7 @@ judged AS (
             WHEN is_significant(writes, writes_q) AND writing_us >= (1 - getvariable('cpu_share')) * slow_us
                 THEN 'writes'
             WHEN coalesce(computed_high, cpu_us / nullif(difference_us, 0), 0) < getvariable('cpu_share') THEN 'time'
+            WHEN order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
         END AS explained_by,
         -- The side of a share's change that would matter is that of CPU, once that is known.
         -- Of a kind of which there is hardly any, no order can be known, nor matters.
@@ -153,7 +180,7 @@ SELECT
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
         cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
         random_sequential_ratio: random_sequential_ratio,
-        cpu_us_per_op: cpu_us, us_per_op: coalesce(slow_us, difference_us),
+        cpu_us_per_op: cpu_us, in_order_per_op: in_order, order_us_per_op: order_us, us_per_op: coalesce(slow_us, difference_us),
         computed: CASE WHEN computed IS NOT NULL THEN {low: computed_low, high: computed_high} END,
         explained_by: CASE WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by END,
         write_share: {

@@ -170,6 +170,15 @@ def test_io_sequentiality_needs_cpu_that_is_spent_for_order(
     assert said in row["sentence"]
 
 
+def test_io_sequentiality_blames_no_order_that_cannot_cost_so_much(make_study: Make) -> None:
+    truth = {("page", "16"): Truth(throughput=-0.4, cpu=0.4, write_run=0.4)}
+    study = make_study(truth=truth, noise=0.006, repeats=6, knobs=("page",), threads=1, cpu_us=80_000.0)
+    row = study.judge("io_sequentiality").set_index(["knob", "value"]).loc[("page", "16")]
+    assert row["verdict"] == "none", row["sentence"]
+    assert json.loads(row["evidence"])["explained_by"] == "other_work"
+    assert "requests in order can have taken" in row["sentence"]
+
+
 def test_io_sequentiality_needs_all_three(make_study: Make) -> None:
     study = make_study(
         truth={

@@ -35,12 +35,19 @@ import site.ycsb.StringByteIterator;
  * YCSB for RocksDB, which lives in this process: one database for all client threads. Properties:
  * {@code rocksdb.dir}; {@code rocksdb.NAME} for options of the database or its column family as an OPTIONS file names
  * them; {@code rocksdb.table.NAME} for those of the block-based table; {@code rocksdb.write.sync} and
- * {@code rocksdb.write.disable_wal} for every write.
+ * {@code rocksdb.write.disable_wal} for every write; {@code rocksdb.compacted}, whether data counts as loaded only when
+ * no compaction is left to do.
  */
 public final class RocksBinding extends DB implements ReadsBack, CountsRecords {
   private static final String PREFIX = "rocksdb.";
   private static final String TABLE = "rocksdb.table.";
   private static final String WRITE = "rocksdb.write.";
+  private static final String DIRECTORY = "rocksdb.dir";
+  private static final String COMPACTED = "rocksdb.compacted";
+  private static final Set<String> OWN = Set.of(DIRECTORY, COMPACTED);
+  private static final List<String> LEFT_TO_DO = List.of("rocksdb.mem-table-flush-pending",
+      "rocksdb.num-running-flushes", "rocksdb.compaction-pending", "rocksdb.num-running-compactions");
+  private static final long LOOK_MS = 50;
 
   private static RocksDB db;
   private static WriteOptions writing;
@@ -59,13 +66,13 @@ public final class RocksBinding extends DB implements ReadsBack, CountsRecords {
 
   private static void open(Properties properties) throws DBException {
     RocksDB.loadLibrary();
-    directory = Path.of(properties.getProperty("rocksdb.dir"));
+    directory = Path.of(properties.getProperty(DIRECTORY));
     Properties options = new Properties();
     Map<String, String> table = new TreeMap<>();
     for (String name : properties.stringPropertyNames()) {
       if (name.startsWith(TABLE)) {
         table.put(name.substring(TABLE.length()), properties.getProperty(name));
-      } else if (name.startsWith(PREFIX) && !name.startsWith(WRITE) && !name.equals("rocksdb.dir")) {
+      } else if (name.startsWith(PREFIX) && !name.startsWith(WRITE) && !OWN.contains(name)) {
         options.setProperty(name.substring(PREFIX.length()), properties.getProperty(name));
       }
     }
@@ -113,12 +120,34 @@ public final class RocksBinding extends DB implements ReadsBack, CountsRecords {
       }
       try (FlushOptions waiting = new FlushOptions().setWaitForFlush(true)) {
         db.flush(waiting);
+        if (Boolean.parseBoolean(getProperties().getProperty(COMPACTED))) {
+          awaitCompactions();
+        }
         db.closeE();
         db = null;
-      } catch (RocksDBException e) {
+      } catch (RocksDBException | InterruptedException e) {
         throw new DBException(e);
       }
     }
+  }
+
+  /** Closing ends compactions where they are: every run would begin with them, and how far they got is chance. */
+  private static void awaitCompactions() throws RocksDBException, InterruptedException {
+    if (db.getOptions().disableAutoCompactions()) {
+      return; // what is pending then stays so
+    }
+    while (isBusy()) {
+      Thread.sleep(LOOK_MS);
+    }
+  }
+
+  private static boolean isBusy() throws RocksDBException {
+    for (String property : LEFT_TO_DO) {
+      if (db.getLongProperty(property) > 0) {
+        return true;
+      }
+    }
+    return false;
   }
 
   @Override
