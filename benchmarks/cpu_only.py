@@ -7,10 +7,11 @@ whole file; `--servers` without a name prints it alone.
 
 Each server gets a knob that is a tax: CPU time for every command that arrives on a socket (`cpu_tax.c`, preloaded), and
 nothing else. Commits wait for flushes, several clients share each, and with a tax fewer do: flushes per operation rise.
-The truth needs no experiment: where a tax makes the server slower, no property of the device is to blame, and on a device
-whose flush takes a millisecond or more the flush is to blame for what a value gains that does without. (A tax can make a
-server faster: while it is paid, more commits come to share the next flush.) Studies watch waits. A case counts
-where the effect is 10 % or more, and beyond noise (99 %). Nothing is measured again: a rule has to be right by itself.
+The truth needs no experiment: where a tax makes the server slower, no property of the device is to blame, and on a
+device whose flush takes a millisecond or more the flush is to blame for what a value gains that does without. (A tax
+can make a server faster: while it is paid, more commits come to share the next flush.) Studies watch waits. A case
+counts where the effect is 10 % or more, and beyond noise (99 %). Nothing is measured again: a rule has to be right by
+itself.
 """
 
 import argparse
@@ -118,7 +119,7 @@ def write_study(server: Server, device: str) -> Path:
 
 
 def measure(server: Server, device: str) -> Iterator[dict[str, Any]]:
-    """Yield each value of the study of a server on a device whose effect is clear, as it stands in the file of cases."""
+    """Yield each value with a clear effect in the study of a server on a device, as in the file of cases."""
     began = time.monotonic()
     results = run_study(write_study(server, device))
     said: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
@@ -159,7 +160,8 @@ def print_scores(cases: Sequence[dict[str, Any]]) -> None:
             if scores[group][rule].add(case["said"][rule] == "mismatch", case["naive"][rule], truth)
         ]
         note = f"  MISS: {', '.join(misses)}" if misses else ""
-        print(f"{case['server']} {case['device']} {case['knob']}={case['value']}: {case['times']}x {case['said']}{note}")
+        setting = f"{case['server']} {case['device']} {case['knob']}={case['value']}"
+        print(f"{setting}: {case['times']}x {case['said']}{note}")
     print_table(scores)
 
 
