@@ -2,14 +2,15 @@
 -- Source: He et al. (PVLDB 16(7), 2023), mismatch of I/O sequentiality: work that pays on
 --        devices with slow random access (merging, sorting, reading ahead) is lost on those without.
 -- Needs: effects (throughput_ops, cpu_s_per_op, write_sequential_share, read_sequential_share, flushes_per_op,
---        writes_per_op), flushes_behind, device_behind, runs_behind, io_profile, device_profile, visibility.
+--        writes_per_op), flushes_behind, device_behind, runs_behind, watched_runs, io_profile, device_profile,
+--        visibility.
 -- Mismatch: of value and default, the one with the larger sequential share takes more CPU per operation and is slower;
 --        each change is significant, and more than half of the rise of the share (as a logarithm) is one of the
 --        writes in order per second, beyond noise, or of the bytes read in order per second: otherwise fewer others
 --        come between those of the background, as with any slowdown. The additional CPU time (if waits were watched,
 --        the time that clients compute or wait for a processor) accounts for cpu_share or more of the additional time
---        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that time
---        or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this device;
+--        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that
+--        time or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this device;
 --        if waits were watched, the time that clients waited for flushes), and each of both with request_cpu_us, since
 --        they take CPU of their own. Nor if cpu_share of the additional CPU time is more than the slower one's requests
 --        in order can have taken: request_cpu_us each, and order_cpu_us for a KiB.
@@ -180,7 +181,8 @@ SELECT
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
         cpu: {effect: exp(cpu) - 1, low: exp(cpu_low) - 1, high: exp(cpu_high) - 1, q_value: cpu_q},
         random_sequential_ratio: random_sequential_ratio,
-        cpu_us_per_op: cpu_us, in_order_per_op: in_order, order_us_per_op: order_us, us_per_op: coalesce(slow_us, difference_us),
+        cpu_us_per_op: cpu_us, in_order_per_op: in_order, order_us_per_op: order_us,
+        us_per_op: coalesce(slow_us, difference_us),
         computed: CASE WHEN computed IS NOT NULL THEN {low: computed_low, high: computed_high} END,
         explained_by: CASE WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by END,
         write_share: {
