@@ -15,7 +15,6 @@ itself.
 """
 
 import argparse
-import json
 import math
 import os
 import subprocess
@@ -29,7 +28,7 @@ from typing import Any
 import duckdb
 import yaml
 from scores import Score, print_table
-from verdicts import BLAMED, CERTAIN, ROOT, link_specs, read_cases, run_study
+from verdicts import BLAMED, CERTAIN, ROOT, link_specs, load_cases, read_cases, run_study, save_cases
 
 SOURCE = ROOT / "benchmarks/cpu_tax.c"
 TAX, TAXES = "tax", (50, 200, 1000, 5000)
@@ -62,7 +61,6 @@ SERVERS = {
         Server("mariadb", "mariadbd", 8, ("innodb_flush_log_at_trx_commit", 0)),
         Server("mysql", "mysqld", 8, ("innodb_flush_log_at_trx_commit", 0), (("sync_binlog", 0),)),
         Server("redis", "redis-server", 8, ("appendfsync", "no"), (("appendfsync", "always"),)),
-        Server("valkey", "valkey-server", 8, ("appendfsync", "no"), (("appendfsync", "always"),)),
     )
 }
 
@@ -173,14 +171,11 @@ def main() -> None:
     parser.add_argument("--cases", type=Path, help="file of cases, a line each")
     args = parser.parse_args()
     link_specs()
-    cases: list[dict[str, Any]] = []
-    if args.cases and args.cases.exists():
-        cases = [json.loads(line) for line in args.cases.read_text().splitlines()]
+    cases = load_cases(args.cases)
     for name, device in [(name, device) for name in args.servers for device in args.devices]:
         cases = [case for case in cases if (case["server"], case["device"]) != (name, device)]
         cases += measure(SERVERS[name], device)
-        if args.cases:
-            args.cases.write_text("".join(json.dumps(case) + "\n" for case in cases))
+        save_cases(args.cases, cases)
     print_scores(cases)
 
 

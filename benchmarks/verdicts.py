@@ -359,6 +359,17 @@ def print_scores(cases: Sequence[Mapping[str, Any]]) -> None:
     print_table(scores)
 
 
+def load_cases(file: Path | None) -> list[dict[str, Any]]:
+    """Return the cases of a file, a line each; none where there is none."""
+    return [json.loads(line) for line in file.read_text().splitlines()] if file and file.exists() else []
+
+
+def save_cases(file: Path | None, cases: Sequence[Mapping[str, Any]]) -> None:
+    """Write cases to their file, if they have one."""
+    if file:
+        file.write_text("".join(json.dumps(case) + "\n" for case in cases))
+
+
 def main() -> None:
     """Measure, and print the truth of each case, then precision and recall per rule."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -369,14 +380,11 @@ def main() -> None:
     args = parser.parse_args()
     if args.studies:
         link_specs()
-    cases: list[dict[str, Any]] = []
-    if args.cases and args.cases.exists():
-        cases = [json.loads(line) for line in args.cases.read_text().splitlines()]
+    cases = load_cases(args.cases)
     for study, device in [(study, device) for device in args.devices for study in args.studies]:
         cases = [case for case in cases if (case["study"], case["device"]) != (study, device)]
         cases += measure_device(study, device, args.repeats)
-        if args.cases:
-            args.cases.write_text("".join(json.dumps(case) + "\n" for case in cases))
+        save_cases(args.cases, cases)
     print_scores(cases)
 
 

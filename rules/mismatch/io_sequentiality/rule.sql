@@ -10,9 +10,9 @@
 --        come between those of the background, as with any slowdown. The additional CPU time (if waits were watched,
 --        the time that clients compute or wait for a processor) accounts for cpu_share or more of the additional time
 --        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that
---        time or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this device;
---        if waits were watched, the time that clients waited for flushes), and each of both with request_cpu_us, since
---        they take CPU of their own. Nor if cpu_share of the additional CPU time is more than the slower one's requests
+--        time or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this
+--        device; if waits were watched, the time that clients waited for flushes), and each of both with request_cpu_us,
+--        since they take CPU of their own. Nor if cpu_share of the additional CPU time is more than the slower one's requests
 --        in order can have taken: request_cpu_us each, and order_cpu_us for a KiB.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
 --        CPU per operation move the same way; flushes, writes, other work or something other than CPU explain the loss.
