@@ -20,7 +20,7 @@ from load import BLOCK, Running, Target
 
 from knobscope.watch import Watch, open_watch
 
-__all__ = ["CONDITIONS", "Condition", "UnavailableError"]
+__all__ = ["CONDITIONS", "Condition", "UnavailableError", "with_tracefs"]
 
 _HERE = Path(__file__).resolve().parent
 _READY_S, _STOP_S = 30.0, 20.0
@@ -83,18 +83,18 @@ class _Watching:
 class _PerEvent:
     """One of the small programs of this folder, which tells its number of requests on demand."""
 
-    def __init__(self, process: subprocess.Popen[str], is_shared: bool) -> None:
+    def __init__(self, process: subprocess.Popen[str], counts: bool) -> None:
         self._process = process
-        self._is_shared = is_shared
+        self._counts = counts
 
     def begin(self, pid: int) -> None:
         """Count from zero."""
         self._ask()
 
     def end(self) -> int | None:
-        """Return the requests whose beginning and end both arrived; on a shared device they are not fio's alone."""
+        """Return the requests whose beginning and end both arrived, where all are fio's and any are told."""
         count = self._ask()
-        return None if self._is_shared else count
+        return count if self._counts else None
 
     def _ask(self) -> int:
         assert self._process.stdin
@@ -129,17 +129,17 @@ def _make_watch(*probes: str, is_traced: bool = False, is_light: bool = False) -
     return start
 
 
-def _make_per_event(buffer: str) -> Callable[[Target], Iterator[Running]]:
+def _make_per_event(way: str) -> Callable[[Target], Iterator[Running]]:
     def start(target: Target) -> Iterator[Running]:
         number = f"{target.block.major}:{target.block.minor}"
-        command = ["/usr/bin/python3", "-I", str(_HERE / "per_event.py"), buffer, number]
+        command = ["/usr/bin/python3", "-I", str(_HERE / "per_event.py"), way, number]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen(command, text=True, **pipes) as process:
             assert process.stdout
             assert process.stderr
             if process.stdout.readline() != "ready\n":
                 raise UnavailableError(process.stderr.read().strip().splitlines()[-1])
-            yield _PerEvent(process, target.scope == "process")
+            yield _PerEvent(process, way != "empty" and target.scope == "device")
             process.stdin.close()  # type: ignore[union-attr] - its end
 
     return start
@@ -154,7 +154,7 @@ def _make_tool(package: str, command: Sequence[str]) -> Callable[[Target], Itera
         if shutil.which(arguments[0]) is None:
             raise UnavailableError(f"not installed: `apt-get install {package}`")
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(_with_tracefs(arguments), stdout=output, stderr=output)
+            process = subprocess.Popen(with_tracefs(arguments), stdout=output, stderr=output)
             try:
                 _wait_for_programs(process, output)
                 yield _Nothing()
@@ -190,7 +190,7 @@ def _pick(lines: list[str]) -> str:
     return (telling or lines[-1:])[0].strip()
 
 
-def _with_tracefs(command: list[str]) -> list[str]:
+def with_tracefs(command: list[str]) -> list[str]:
     """Return a command that finds tracefs, in a mount namespace of its own where it is not mounted."""
     if Path("/sys/kernel/tracing/events").exists():
         return command
@@ -200,10 +200,12 @@ def _with_tracefs(command: list[str]) -> list[str]:
 CONDITIONS = [
     Condition("nothing", _start_nothing),
     Condition("nothing, again", _start_nothing),
+    Condition("two empty programs", _make_per_event("empty")),
     Condition("knobscope", _make_watch()),
     Condition("knobscope --light", _make_watch(is_light=True)),
     Condition("knobscope --with syscalls", _make_watch("syscalls")),
     Condition("knobscope --with faults", _make_watch("faults")),
+    Condition("knobscope --with waits", _make_watch("waits")),
     Condition("knobscope --trace", _make_watch(is_traced=True)),
     Condition(
         "bpftrace, sizes and latency", _make_tool("bpftrace", ["bpftrace", str(_HERE / "counts.bt"), "{device}"])

@@ -1,6 +1,7 @@
 """Streams one event per issue and completion of a device through a ring buffer or a perf buffer, and counts them.
 
-Run by the system's Python, which has bcc: per_event.py ring|perf MAJ:MIN. Says `ready`; to every line on stdin it
+Run by the system's Python, which has bcc: per_event.py ring|perf|empty MAJ:MIN. With `empty` the programs do nothing:
+what calling them costs. Says `ready`; to every line on stdin it
 answers with the requests since the last answer, and it ends with stdin.
 """
 
@@ -16,6 +17,7 @@ from bcc import BPF  # noqa: E402
 from kernel import Member, Needs, compile_environment, read_kernel  # noqa: E402
 
 _INTERVAL_S = 0.05
+_WAYS = {"ring": "", "perf": "#define PERF_BUFFER\n", "empty": "#define EMPTY\n"}
 _REQUEST = (
     Member("request", "q", 8),
     Member("request", "cmd_flags", 4),
@@ -37,10 +39,10 @@ _NEEDS = Needs(
 class Events:
     """The loaded program and the number of events that arrived."""
 
-    def __init__(self, buffer: str, device: str) -> None:
+    def __init__(self, way: str, device: str) -> None:
         major, minor = device.split(":")
         kernel = read_kernel(_NEEDS)
-        constants = f"#define MAJOR {major}\n#define MINOR {minor}\n" + "#define PERF_BUFFER\n" * (buffer == "perf")
+        constants = f"#define MAJOR {major}\n#define MINOR {minor}\n" + _WAYS[way]
         text = kernel.prelude + constants + Path(__file__).with_name("events.bpf.c").read_text()
         with compile_environment(kernel):
             self._bpf = BPF(text=text, cflags=["-Wno-macro-redefined", "-Wno-duplicate-decl-specifier"])
@@ -48,10 +50,10 @@ class Events:
             self._bpf.load_func(f"on_{name}", BPF.RAW_TRACEPOINT)
             self._bpf.attach_raw_tracepoint(tp=f"block_rq_{name}", fn_name=f"on_{name}")
         self._count = 0
-        self._is_perf = buffer == "perf"
+        self._is_perf, self._is_ring = way == "perf", way == "ring"
         if self._is_perf:
             self._bpf["events"].open_perf_buffer(self._take, page_cnt=256)
-        else:
+        elif self._is_ring:
             self._bpf["events"].open_ring_buffer(self._take)
 
     def _take(self, *_: object) -> None:
@@ -61,7 +63,7 @@ class Events:
         """Take what has arrived; a perf buffer wakes us up for it, a ring buffer is looked at from time to time."""
         if self._is_perf:
             self._bpf.perf_buffer_poll(timeout=int(seconds * 1000))
-        else:
+        elif self._is_ring:
             self._bpf.ring_buffer_consume()
 
     def read(self) -> int:

@@ -28,7 +28,7 @@ from knobscope.specs import (
 __all__ = ["MEASURE_VERSION", "data_identity", "hash_identity", "run_identity", "varied_knobs"]
 
 #: Raised whenever a change of `prepare` or `measure` makes earlier runs incomparable.
-MEASURE_VERSION = 2
+MEASURE_VERSION = 3
 
 Identity = dict[str, Any]
 

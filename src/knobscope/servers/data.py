@@ -18,13 +18,15 @@ def make_data_directory(path: Path) -> None:
 
 
 def copy_data(source: Path, target: Path, *, cold: bool = False) -> None:
-    """Copy a data directory, as a reflink where the file system can, and wait until it is on the device.
+    """Copy a data directory block by block, and wait until it is on the device.
 
-    Its owner copies it, so that root follows no link that a server left. With `cold` the page cache forgets the copy,
+    XFS and btrfs could share the blocks of both instead: every write to the copy would then allocate new ones, with
+    flushes of the journal's, and the page cache would not have what it has after a copy. Its owner copies it, so that
+    root follows no link that a server left. With `cold` the page cache forgets the copy,
     file by file: the rest of the machine keeps its pages, nobody needs root. UserError: it cannot be copied.
     """
     make_data_directory(target)
-    run_as_owner(["/bin/cp", "-a", "--reflink=auto", f"{source}/.", str(target)], [source, target])
+    run_as_owner(["/bin/cp", "-a", "--reflink=never", f"{source}/.", str(target)], [source, target])
     settle_data(target, cold=cold)
 
 
