@@ -60,7 +60,7 @@ def write_study(study: str, rounds: int, window_s: float | None, workload: str, 
     """Write the study with the changes above into this folder's `specs`; return it and how many knobs it passes on."""
     share = "" if varied == 1 else f"\n  varied: {varied:g}"
     name = f"{study}-truth{f'-{varied:g}'.replace('.', '_') if share else ''}"
-    changed = {r"max_rounds: \d+": f"max_rounds: {rounds}{share}"}
+    changed = {r"\n  varied: .*": "", r"max_rounds: \d+": f"max_rounds: {rounds}{share}"}
     if window_s is not None:
         changed |= {r"measure_s: [\d.]+": f"measure_s: {window_s:g}", r"warmup_s: [\d.]+": "warmup_s: 0.5"}
     own = {"screening": "{threshold: 0.999, warm_start: false}", "remeasure": "{findings: 0}"}
