@@ -151,9 +151,11 @@ def test_a_shared_device_says_what_it_cannot_attribute(mounted: Loop, fio: Fio) 
         profile = watch_jobs(watch, job)
     write = row_of(profile, "write")
     assert write["requests"] == write["own_requests"] + write["inode_requests"] < write["device_requests"]
-    total = sum(row["device_requests"] for row in profile["io_profile"] if row["op"] != "flush")
-    assert profile["unattributed_share"] == pytest.approx(write["journal_requests"] / total)
-    assert 0 < profile["unattributed_share"] < 1
+    rows = [row for row in profile["io_profile"] if row["op"] != "flush"]
+    total = sum(row["device_requests"] for row in rows)
+    other = sum(row["device_requests"] - row["own_requests"] - row["inode_requests"] for row in rows)
+    assert profile["unattributed_share"] == pytest.approx(other / total)  # the journal's, and rarely ext4's metadata
+    assert 0 < write["journal_requests"] <= other < total
 
 
 def test_a_flush_has_no_owner_and_is_not_missed(mounted: Loop, fio: Fio, syncs: Syncs) -> None:
