@@ -20,9 +20,9 @@ def make_data_directory(path: Path) -> None:
 def copy_data(source: Path, target: Path, *, cold: bool = False) -> None:
     """Copy a data directory block by block, and wait until it is on the device.
 
-    XFS and btrfs could share the blocks of both instead: every write to the copy would then allocate new ones, with
-    flushes of the journal's, and the page cache would not have what it has after a copy. Its owner copies it, so that
-    root follows no link that a server left. With `cold` the page cache forgets the copy,
+    XFS and btrfs could share the blocks of both (a reflink). But the first write to each block would then move it, with
+    flushes of the journal, and the page cache would lack what a copy leaves there. Its owner copies it, so that root
+    follows no link that a server left. With `cold` the page cache forgets the copy,
     file by file: the rest of the machine keeps its pages, nobody needs root. UserError: it cannot be copied.
     """
     make_data_directory(target)
