@@ -20,10 +20,11 @@ from load import BLOCK, Running, Target
 
 from knobscope.watch import Watch, open_watch
 
-__all__ = ["CONDITIONS", "Condition", "UnavailableError", "with_tracefs"]
+__all__ = ["CONDITIONS", "SETTLED_S", "Condition", "UnavailableError"]
 
 _HERE = Path(__file__).resolve().parent
 _READY_S, _STOP_S = 30.0, 20.0
+SETTLED_S = 0.5  # without another program, a tool counts as loaded
 _MOUNT_AND_RUN = """
 import os, subprocess, sys
 for kind, folder in (("debugfs", "debug"), ("tracefs", "tracing")):
@@ -154,7 +155,7 @@ def _make_tool(package: str, command: Sequence[str]) -> Callable[[Target], Itera
         if shutil.which(arguments[0]) is None:
             raise UnavailableError(f"not installed: `apt-get install {package}`")
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(with_tracefs(arguments), stdout=output, stderr=output)
+            process = subprocess.Popen(_with_tracefs(arguments), stdout=output, stderr=output)
             try:
                 _wait_for_programs(process, output)
                 yield _Nothing()
@@ -172,7 +173,7 @@ def _make_tool(package: str, command: Sequence[str]) -> Callable[[Target], Itera
 def _wait_for_programs(process: subprocess.Popen[bytes], output: IO[bytes]) -> None:
     """Wait until the tool has loaded all its programs."""
     deadline, loaded, since = time.monotonic() + _READY_S, 0, time.monotonic()
-    while not loaded or time.monotonic() < since + 0.5:
+    while not loaded or time.monotonic() < since + SETTLED_S:
         if process.poll() is not None or time.monotonic() > deadline:
             output.seek(0)
             lines = output.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
@@ -180,7 +181,7 @@ def _wait_for_programs(process: subprocess.Popen[bytes], output: IO[bytes]) -> N
         now = len(list_programs([process.pid]))
         if now != loaded:
             loaded, since = now, time.monotonic()
-        time.sleep(0.05)
+        time.sleep(0.005)
 
 
 def _pick(lines: list[str]) -> str:
@@ -190,7 +191,7 @@ def _pick(lines: list[str]) -> str:
     return (telling or lines[-1:])[0].strip()
 
 
-def with_tracefs(command: list[str]) -> list[str]:
+def _with_tracefs(command: list[str]) -> list[str]:
     """Return a command that finds tracefs, in a mount namespace of its own where it is not mounted."""
     if Path("/sys/kernel/tracing/events").exists():
         return command

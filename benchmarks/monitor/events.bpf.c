@@ -1,10 +1,5 @@
 // What a tracer does: one event in a buffer when a request is issued, one when it completes. EMPTY does nothing.
 
-#ifdef EMPTY
-int on_issue(void *ctx) { return 0; }
-int on_complete(void *ctx) { return 0; }
-#else
-
 #define READ(place, offset, type) ({ type value = 0; bpf_probe_read_kernel(&value, sizeof(value), (void *)((place) + (offset))); value; })
 #define BPF_RB_NO_WAKEUP 1
 #define PAGE_SIZE 4096
@@ -54,6 +49,10 @@ static __always_inline int tell(struct bpf_raw_tracepoint_args *ctx, u64 address
     return 0;
 }
 
+#ifdef EMPTY
+int on_issue(void *ctx) { return 0; }
+int on_complete(void *ctx) { return 0; }
+#else
 int on_issue(struct bpf_raw_tracepoint_args *ctx) { return tell(ctx, ctx->args[ARG_block_rq_issue], 0); }
 int on_complete(struct bpf_raw_tracepoint_args *ctx) { return tell(ctx, ctx->args[ARG_block_rq_complete], 1); }
 #endif

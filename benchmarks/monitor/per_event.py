@@ -1,8 +1,8 @@
 """Streams one event per issue and completion of a device through a ring buffer or a perf buffer, and counts them.
 
 Run by the system's Python, which has bcc: per_event.py ring|perf|empty MAJ:MIN. With `empty` the programs do nothing:
-what calling them costs. Says `ready`; to every line on stdin it
-answers with the requests since the last answer, and it ends with stdin.
+what calling them costs. Says `ready`; to every line on stdin it answers with the requests since the last answer, and it
+ends with stdin.
 """
 
 import json
@@ -50,10 +50,10 @@ class Events:
             self._bpf.load_func(f"on_{name}", BPF.RAW_TRACEPOINT)
             self._bpf.attach_raw_tracepoint(tp=f"block_rq_{name}", fn_name=f"on_{name}")
         self._count = 0
-        self._is_perf, self._is_ring = way == "perf", way == "ring"
+        self._is_perf = way == "perf"
         if self._is_perf:
             self._bpf["events"].open_perf_buffer(self._take, page_cnt=256)
-        elif self._is_ring:
+        else:
             self._bpf["events"].open_ring_buffer(self._take)
 
     def _take(self, *_: object) -> None:
@@ -63,7 +63,7 @@ class Events:
         """Take what has arrived; a perf buffer wakes us up for it, a ring buffer is looked at from time to time."""
         if self._is_perf:
             self._bpf.perf_buffer_poll(timeout=int(seconds * 1000))
-        elif self._is_ring:
+        else:
             self._bpf.ring_buffer_consume()
 
     def read(self) -> int:

@@ -16,67 +16,55 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from conditions import with_tracefs
-from costs import list_programs
-from load import open_memory
-
-from knobscope.devices import BlockDevice
+from conditions import CONDITIONS, SETTLED_S, Condition
+from load import Target, open_memory
 
 _COMMAND = [str(Path(sys.executable).with_name("knobscope")), "watch"]
-_HERE, _KEPT = Path(__file__).resolve().parent, Path("/var/cache/knobscope")
-_READY_S = 30.0
+_KEPT = Path("/var/cache/knobscope")
 OWN = {
     "knobscope watch": [],
     "knobscope watch --light": ["--light"],
     "knobscope watch --with waits": ["--with", "waits"],
     "knobscope watch --with syscalls": ["--with", "syscalls"],
 }
-OTHERS = {
-    "biolatency (libbpf)": ["/usr/sbin/biolatency", "-d", "{name}"],
-    "bitesize (libbpf)": ["/usr/sbin/bitesize", "-d", "{name}"],
-    "bpftrace, sizes and latency": ["bpftrace", str(_HERE / "counts.bt"), "{number}"],
-}
+OTHERS = ("biolatency (libbpf)", "bitesize (libbpf)", "bpftrace, sizes and latency")
 
 
-def time_run(command: Sequence[str]) -> tuple[float, float]:
-    """Return the seconds that a command takes, by the wall and of processors."""
+def time_start(start: Callable[[], float]) -> tuple[float, float]:
+    """Return the seconds by the wall until a start has ended, as it tells, and those of processors, to its end."""
     before, began = os.times(), time.monotonic()
+    ended = start()
+    after = os.times()
+    return ended - began, after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def run(command: Sequence[str]) -> float:
+    """Run a command and return when it has ended."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after = os.times()
-    computed = after.children_user + after.children_system - before.children_user - before.children_system
-    return time.monotonic() - began, computed
+    return time.monotonic()
 
 
-def time_load(command: Sequence[str]) -> tuple[float, float]:
-    """Return the seconds until the programs of a tool are loaded, the last of them; its end takes no more processor."""
-    before, began = os.times(), time.monotonic()
-    with subprocess.Popen(with_tracefs([*command]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        loaded, since = 0, began
-        while not loaded or time.monotonic() < since + 0.5:
-            if process.poll() is not None or time.monotonic() > began + _READY_S:
-                raise RuntimeError(f"{command[0]} loads no program")
-            if (now := len(list_programs([process.pid]))) != loaded:
-                loaded, since = now, time.monotonic()
-            time.sleep(0.005)
-        process.terminate()
-    after = os.times()
-    return since - began, after.children_user + after.children_system - before.children_user - before.children_system
+def load(condition: Condition, target: Target) -> float:
+    """Start a tool, end it, and return when its last program was loaded."""
+    with condition.open(target):
+        return time.monotonic() - SETTLED_S
 
 
-def measure(rounds: int, block: BlockDevice) -> dict[str, list[tuple[float, float]]]:
-    """Return wall and processor seconds of each start, by command and round."""
-    values = {"name": block.name, "number": str(block.major << 20 | block.minor)}
-    commands = {name: [*_COMMAND, "--device", f"/dev/{block.name}", *more, "--", "true"] for name, more in OWN.items()}
-    others = {name: [word.format(**values) for word in words] for name, words in OTHERS.items()}
-    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in (*commands, *others)}
+def measure(rounds: int, target: Target) -> dict[str, list[tuple[float, float]]]:
+    """Return wall and processor seconds of each start, by name and round."""
+    command = [*_COMMAND, "--device", target.file]
+    starts = {name: partial(run, [*command, *more, "--", "true"]) for name, more in OWN.items()}
+    starts |= {tool.name: partial(load, tool, target) for tool in CONDITIONS if tool.name in OTHERS}
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in starts}
     order = random.Random(1)  # noqa: S311 - an order, no secret
     shutil.rmtree(_KEPT, ignore_errors=True)
     for _ in range(rounds + 1):
         for name in order.sample(sorted(taken), len(taken)):
-            taken[name].append(time_run(commands[name]) if name in commands else time_load(others[name]))
+            taken[name].append(time_start(starts[name]))
     return taken
 
 
@@ -91,7 +79,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9, help="starts of each after the first (default: %(default)s)")
     rounds = parser.parse_args().rounds
     with open_memory() as target:
-        taken = measure(rounds, target.block)
+        taken = measure(rounds, target)
     print("| | first, wall | first, processor | later, wall | later, processor |\n|---|---|---|---|---|")
     for name, (first, *later) in taken.items():
         walls, processors = zip(*later, strict=True)

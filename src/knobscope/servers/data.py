@@ -22,8 +22,8 @@ def copy_data(source: Path, target: Path, *, cold: bool = False) -> None:
 
     XFS and btrfs could share the blocks of both (a reflink). But the first write to each block would then move it, with
     flushes of the journal, and the page cache would lack what a copy leaves there. Its owner copies it, so that root
-    follows no link that a server left. With `cold` the page cache forgets the copy,
-    file by file: the rest of the machine keeps its pages, nobody needs root. UserError: it cannot be copied.
+    follows no link that a server left. With `cold` the page cache forgets the copy, file by file: the rest of the
+    machine keeps its pages, nobody needs root. UserError: it cannot be copied.
     """
     make_data_directory(target)
     run_as_owner(["/bin/cp", "-a", "--reflink=never", f"{source}/.", str(target)], [source, target])
