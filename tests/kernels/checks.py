@@ -143,8 +143,8 @@ def _find_disk(vendor: str) -> str:
 
 
 def _list_disks() -> list[Path]:
-    """Return disks of three kinds for a stack."""
-    return [Path("/dev", disk) for disk in (_find_disk("QEMU"), _find_disk("ATA"), _find_nvme("n0"))]
+    """Return disks of four kinds for a stack."""
+    return [Path("/dev", disk) for disk in (_find_disk("QEMU"), _find_disk("ATA"), _find_nvme("n0"), _find_nvme("n1"))]
 
 
 def _find_requests(disk: str) -> str:

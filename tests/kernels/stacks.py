@@ -12,15 +12,21 @@ __all__ = ["STACKS", "share_by_name", "stacked"]
 #: Name of a stack -> what it is made of, from its top down; `btrfs` and `zstd` are file systems on a plain disk.
 STACKS = {
     "lvm": ("lvm",),
+    "stripes": ("stripes",),
     "crypt": ("crypt",),
+    "raid0": ("raid0",),
     "raid1": ("raid1",),
+    "raid4": ("raid4",),
     "raid5": ("raid5",),
+    "raid6": ("raid6",),
+    "raid10": ("raid10",),
     "lvm-crypt-raid1": ("lvm", "crypt", "raid1"),
     "btrfs": (),
     "btrfs-zstd": (),
     "btrfs-crypt": ("crypt",),
 }
-_DISKS = {"raid1": 2, "raid5": 3}
+#: Level of md -> how many disks it gets.
+_DISKS = {"raid0": 2, "raid1": 2, "raid4": 3, "raid5": 3, "raid6": 4, "raid10": 4}
 _KEY = "0123456789abcdef" * 8
 _LVM = ("--config", "activation{udev_sync=0 udev_rules=0 monitoring=0} devices{use_devicesfile=0}")
 
@@ -53,15 +59,17 @@ def _mounted(name: str, device: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _lvm(_: str, devices: Sequence[Path]) -> Iterator[Path]:
-    _run("pvcreate", "-q", "-ff", "-y", *_LVM, str(devices[0]))
-    _run("vgcreate", "-q", *_LVM, "stack", str(devices[0]))
+def _lvm(kind: str, devices: Sequence[Path]) -> Iterator[Path]:
+    members = [str(device) for device in devices[: 2 if kind == "stripes" else 1]]
+    _run("pvcreate", "-q", "-ff", "-y", *_LVM, *members)
+    _run("vgcreate", "-q", *_LVM, "stack", *members)
     try:
-        _run("lvcreate", "-q", "-y", "-Wn", *_LVM, "-l", "100%FREE", "-n", "data", "stack")
+        stripes = f"--stripes={len(members)}"
+        _run("lvcreate", "-q", "-y", "-Wn", *_LVM, stripes, "-l", "100%FREE", "-n", "data", "stack")
         yield Path("/dev/mapper/stack-data")
     finally:
         _run("vgremove", "-q", "-f", *_LVM, "stack")
-        _run("pvremove", "-q", "-ff", "-y", *_LVM, str(devices[0]))
+        _run("pvremove", "-q", "-ff", "-y", *_LVM, *members)
 
 
 @contextlib.contextmanager
@@ -88,7 +96,7 @@ def _raid(level: str, devices: Sequence[Path]) -> Iterator[Path]:
         _run("mdadm", "--zero-superblock", *members)
 
 
-_LAYERS = {"lvm": _lvm, "crypt": _crypt, "raid1": _raid, "raid5": _raid}
+_LAYERS = {"lvm": _lvm, "stripes": _lvm, "crypt": _crypt, **dict.fromkeys(_DISKS, _raid)}
 
 
 def share_by_name(profile: Any) -> dict[str, Any]:
