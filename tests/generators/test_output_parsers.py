@@ -73,6 +73,23 @@ def test_a_percentile_of_sysbench_is_not_above_its_longest_latency(tmp_path: Pat
     assert totals["p999_us"] == totals["max_us"] == 990_000
 
 
+def test_sysbench_rounds_the_rank_of_a_percentile(tmp_path: Path) -> None:
+    """Of 1,579 transactions the 1,500th is its 95th percentile. Of few ones, the next is often far away."""
+    files = read_whole("sysbench")
+    bins = re.findall(rb"^ +([0-9.]+) \|(\**) +([0-9]+)$", files["stdout"], re.MULTILINE)
+    place = next(number for number, (value, _, _) in enumerate(bins) if value == b"0.841")
+    excess = sum(int(count) for _, _, count in bins[: place + 1]) - 1500
+    for (value, stars, count), more in ((bins[place], -excess), (bins[place + 1], excess)):
+        line = b"%s |%s" % (value, stars)
+        found = re.compile(re.escape(line) + rb" +%s$" % count, re.MULTILINE)
+        files["stdout"] = found.sub(b"%s %d" % (line, int(count) + more), files["stdout"])
+    totals = read("sysbench", files, tmp_path / "out").operations["ALL"]
+    assert totals["p95_us"] == float(bins[place + 1][0]) * 1000
+    files["stdout"] = re.sub(rb"(95th percentile: +)[0-9.]+", rb"\g<1>0.87", files["stdout"])
+    with pytest.raises(ValueError, match="percentile 95"):
+        read("sysbench", files, tmp_path / "other")
+
+
 def test_intervals_are_even_and_a_short_rest_joins_the_last_one() -> None:
     rows = even_intervals([(0.5, 50), (1.5, 150), (2.3, 230)], 1.0, 2.3)
     assert [row["t_s"] for row in rows] == [1.0, 2.3]
