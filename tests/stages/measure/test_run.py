@@ -133,6 +133,9 @@ def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_worklo
         ("1 [Warning] failed to retrieve the MAC address\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
         ("1 [Warning] failed to retrieve the MAC address\n", "1 [Warning] failed to retrieve the MAC address"),
         ("all is well\nready\n", None),
+        ("ignored errors: 0 (0.00 per sec.)\n", None),
+        ("ignored errors: 0, fatal: out of memory\n", "ignored errors: 0, fatal: out of memory"),
+        ("ignored errors: 1 (0.20 per sec.)\n", "ignored errors: 1 (0.20 per sec.)"),
     ],
 )
 def test_the_first_complaint_of_a_log_is_found(log: str, complaint: str | None) -> None:
