@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import struct
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -17,16 +18,18 @@ from compiling import compile_program, place
 from followed import FOLLOWED_HANDLERS, MAX_GROUPS, is_process
 from kernel import Kernel, UnavailableError
 
-__all__ = ["Program", "count_missed"]
+__all__ = ["Kind", "Program", "count_missed"]
 
 _FACTS = "facts.bpf.h"  # the kernel's facts and the constants: they stand before everything else
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
 _PROG_LOAD, _TEST_RUN, _RAW_TRACEPOINT_OPEN = 5, 10, 17
-_RAW_TRACEPOINT = 17  # program type
+_PLAIN = (17, 0, 0)  # a program of type raw tracepoint, attached by the tracepoint's name
 _INSTRUCTION_BYTES = 8
 _LOG_BYTES = 1 << 24
 
 Cost = tuple[int, int, int]
+#: Program type, attach type, and the id of the type of what it is attached to.
+Kind = tuple[int, int, int]
 
 
 class Program:
@@ -54,13 +57,15 @@ class Program:
         try:
             for name, *shape in compiled["maps"]:
                 self._maps[name] = Map(name, *shape)
-            for table, (function, tracepoint) in tails.items():
-                self[table][0] = self._load_for(kernel, tracepoint, function)
-            for function in callable_functions:
-                self._load(function)
-            for tracepoint, handler in {**handlers, **FOLLOWED_HANDLERS}.items():
-                if tracepoint in kernel.tracepoints:
-                    self._attach(kernel, tracepoint, handler)
+            pairs = {**handlers, **FOLLOWED_HANDLERS}.items()
+            attached = {tracepoint: handler for tracepoint, handler in pairs if tracepoint in kernel.tracepoints}
+            kinds = {function: self._find_kind(kernel, tracepoint) for function, tracepoint in tails.values()}
+            kinds |= {handler: self._find_kind(kernel, tracepoint) for tracepoint, handler in attached.items()}
+            self._load_all({**dict.fromkeys(callable_functions, _PLAIN), **kinds})
+            for table, (function, _) in tails.items():
+                self[table][0] = self._descriptors[function]
+            for tracepoint, handler in attached.items():
+                self._attach(tracepoint, handler)
         except OSError as refusal:
             self.close()
             raise UnavailableError(f"BPF is not available: {refusal}") from refusal
@@ -148,41 +153,52 @@ class Program:
         self._descriptors.clear()
         self._maps.clear()
 
-    def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> None:
-        """Load a function and let it run at a tracepoint until its link is closed."""
-        self._load_for(kernel, tracepoint, handler)
+    def _attach(self, tracepoint: str, handler: str) -> None:
+        """Let a loaded function run at a tracepoint until its link is closed."""
         name = ctypes.create_string_buffer(tracepoint.encode())
         self._link(ctypes.addressof(name), handler)
 
-    def _load_for(self, _kernel: Kernel, _tracepoint: str, function: str) -> int:
-        """Return the descriptor of a function that runs at a tracepoint."""
-        return self._load(function)
+    def _find_kind(self, _kernel: Kernel, _tracepoint: str) -> Kind:
+        """Return as what a function that runs at a tracepoint is loaded."""
+        return _PLAIN
 
     def _link(self, name: int, handler: str) -> None:
         attributes = bytearray(struct.pack("<QIIQ", name, self._descriptors[handler], 0, 0))
         self._links.append(call_bpf(_RAW_TRACEPOINT_OPEN, attributes))
 
-    def _load(self, function: str, kind: int = _RAW_TRACEPOINT, probe: tuple[int, int] = (0, 0)) -> int:
-        """Return the descriptor of a function, loaded; OSError when the kernel refuses, with the end of what it says.
+    def _load_all(self, kinds: Mapping[str, Kind]) -> None:
+        """Load functions side by side, since the kernel checks each for as long as a start may take in all."""
+        refusals: list[OSError] = []
 
-        `probe`: how it is attached, and the id of the type of what it is attached to, of a typed one.
-        """
-        if function in self._descriptors:
-            return self._descriptors[function]
+        def load(function: str, kind: Kind) -> None:
+            try:
+                self._load(function, kind)
+            except OSError as refusal:
+                refusals.append(refusal)
+
+        threads = [threading.Thread(target=load, args=pair) for pair in kinds.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if refusals:
+            raise refusals[0]
+
+    def _load(self, function: str, kind: Kind) -> None:
+        """Load a function; OSError when the kernel refuses, with the end of what it says."""
         numbers = {number: opened.map_fd for number, opened in enumerate(self._maps.values())}
         code = self._complete(place(bytes.fromhex(self._functions[function]), numbers))
         instructions, license_ = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
         attributes = bytearray(144)
         pointers = ctypes.addressof(instructions), ctypes.addressof(license_)
-        struct.pack_into("<2I2Q", attributes, 0, kind, len(code) // _INSTRUCTION_BYTES, *pointers)
+        struct.pack_into("<2I2Q", attributes, 0, kind[0], len(code) // _INSTRUCTION_BYTES, *pointers)
         struct.pack_into("15s", attributes, 48, function.encode())
-        struct.pack_into("<I", attributes, 68, probe[0])
-        struct.pack_into("<I", attributes, 108, probe[1])
+        struct.pack_into("<I", attributes, 68, kind[1])
+        struct.pack_into("<I", attributes, 108, kind[2])
         try:
             self._descriptors[function] = call_bpf(_PROG_LOAD, attributes)
         except OSError as refusal:
             raise OSError(refusal.errno, f"{function}: {refusal.strerror}: {_ask_why(attributes)}") from refusal
-        return self._descriptors[function]
 
     def _complete(self, code: bytes) -> bytes:
         """Return the code as it is loaded."""

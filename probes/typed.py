@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kernel import Kernel, UnavailableError
-from program import Program
+from program import Kind, Program
 
 __all__ = ["TypedProgram"]
 
@@ -45,12 +45,11 @@ class TypedProgram(Program):
             macros |= {"PREEMPT_DISABLE": _DISABLE_MARK, "PREEMPT_ENABLE": _ENABLE_MARK}
         super().__init__(source, kernel, handlers, {**constants, **macros}, tails, callable_functions)
 
-    def _attach(self, kernel: Kernel, tracepoint: str, handler: str) -> None:
-        self._load_for(kernel, tracepoint, handler)
+    def _attach(self, tracepoint: str, handler: str) -> None:
         self._link(0, handler)
 
-    def _load_for(self, kernel: Kernel, tracepoint: str, function: str) -> int:
-        return self._load(function, _TRACING, (_RAW_TRACEPOINT, kernel.probe_types[tracepoint]))
+    def _find_kind(self, kernel: Kernel, tracepoint: str) -> Kind:
+        return _TRACING, _RAW_TRACEPOINT, kernel.probe_types[tracepoint]
 
     def _complete(self, code: bytes) -> bytes:
         return _call_kernel(code, self._calls)

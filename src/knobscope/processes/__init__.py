@@ -28,6 +28,7 @@ from knobscope.processes.supervision import (
     read_output,
     supervise,
 )
+from knobscope.processes.trees import list_tree
 from knobscope.processes.user import SERVICE_USER, find_service_user
 from knobscope.processes.view import keep_mounts_private
 
@@ -49,6 +50,7 @@ __all__ = [
     "hand_over",
     "hold_directory",
     "keep_mounts_private",
+    "list_tree",
     "make_own_directory",
     "make_sandbox",
     "make_shared_directory",

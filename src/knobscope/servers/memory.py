@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from knobscope.errors import UserError
-from knobscope.processes import hold_directory, remove_if_abandoned
+from knobscope.processes import hold_directory, list_tree, remove_if_abandoned
 
 _PREFIX = "knobscope-memory-"
 #: What counts kills, in v2 and v1 of control groups.
@@ -36,7 +36,7 @@ class MemoryLimit:
         if self._group is None:
             return
         inside: set[int] = set()
-        while new := set(_tree(pid)) - inside:  # until a look finds no new forks
+        while new := set(list_tree([pid])) - inside:  # until a look finds no new forks
             for member in new:
                 with contextlib.suppress(ProcessLookupError):  # it has ended
                     (self._group / "cgroup.procs").write_text(str(member))
@@ -97,17 +97,6 @@ def _find_parent() -> tuple[str, Path]:
         if kind == "cgroup2" and "memory" in Path(mount, "cgroup.controllers").read_text().split():
             return kind, Path(mount)
     raise OSError("no hierarchy of control groups has the memory controller")
-
-
-def _tree(pid: int) -> list[int]:
-    pids = [pid]
-    for member in pids:
-        try:
-            for children in Path("/proc", str(member), "task").glob("*/children"):
-                pids += [int(child) for child in children.read_text().split()]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return pids
 
 
 def _remove(group: Path) -> None:

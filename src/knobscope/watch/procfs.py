@@ -1,15 +1,18 @@
 """Sums of a run from sysfs and procfs, for machines where BPF is not permitted."""
 
+import contextlib
 import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from knobscope.devices import BlockDevice
+from knobscope.processes import list_tree
 from knobscope.tables import IoProfileRow, empty_row
 from knobscope.watch.interface import OPERATIONS, Place, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.levels import LevelMeter
 from knobscope.watch.processors import ProcessorMeter
+from knobscope.watch.sampling import WaitSampler
 
 __all__ = ["ProcfsWatch"]
 
@@ -28,7 +31,8 @@ class ProcfsWatch(Watch):
     """Requests and bytes of the whole device, whoever caused them, and CPU time of the followed process trees.
 
     A request that only asks for a flush is a write without bytes here. CPU time of processes that left their tree,
-    because their parent ended before them, is missed.
+    because their parent ended before them, is missed. Of servers that it is attached to it also tells what threads wait
+    for, by looking at them many times a second.
     """
 
     monitor = "procfs"
@@ -40,27 +44,33 @@ class ProcfsWatch(Watch):
         self._roots: list[int] = []
         self._block = block
         self._before: tuple[float, list[int], float, ProcessorMeter, LevelMeter] | None = None
+        self._is_attached = False
+        self._sampler: WaitSampler | None = None
 
     def follow(self, pids: Sequence[int]) -> None:
         """Remember the roots of the trees."""
-        self._roots = list(pids)
+        self._roots, self._is_attached = list(pids), False
 
     def attach(self, place: Place) -> None:
-        """Remember the roots of the trees."""
-        self._roots = list(place.pids)
+        """Remember the roots of the trees, at whose threads to look."""
+        self._roots, self._is_attached = list(place.pids), True
 
     def begin(self) -> None:
         """Remember where the sums stand."""
         meters = ProcessorMeter(), LevelMeter(self._block)
         self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots), *meters)
+        if self._is_attached:
+            self._sampler = WaitSampler(self._roots)
+            self._sampler.start()
 
     def end(self) -> Profile:
         """Return what was added since `begin`."""
         if self._before is None:
             raise WatchFailedError("no run is being watched: `begin` comes before `end`")
         (begin, before, cpu_s, processors, levels), self._before = self._before, None
-        now = self._read_stat()
-        return {
+        now, waits = self._read_stat(), self._sampler.stop() if self._sampler else None
+        self._sampler = None
+        profile: Profile = {
             "duration_s": time.monotonic() - begin,
             "monitor": "procfs",
             "scope": self._scope,
@@ -95,9 +105,12 @@ class ProcfsWatch(Watch):
             "machine_cpu_share": processors.busy_share(),
             "levels": levels.list_rows(),
         }
+        return {**profile, **waits} if waits else profile
 
     def close(self) -> None:
-        """Nothing is held."""
+        """End looking at threads."""
+        if self._sampler:
+            self._sampler.stop()
 
     def _read_stat(self) -> list[int]:
         try:
@@ -122,21 +135,9 @@ def _difference(column: int | None, before: list[int], now: list[int]) -> int | 
 
 def _read_cpu_s(roots: Sequence[int]) -> float:
     """Return the CPU time of process trees, with that of children that have ended and been waited for."""
-    children: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # ended while we looked
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-            ticks[int(entry.name)] = sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
-    seen: set[int] = set()  # a root may be a child of another one
-    queue = list(roots)
-    while queue:
-        pid = queue.pop()
-        if pid not in seen:
-            seen.add(pid)
-            queue += children.get(pid, [])
-    return sum(ticks.get(pid, 0) for pid in seen) / _TICKS_PER_S
+    ticks = 0
+    for pid in list_tree(roots):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()
+            ticks += sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
+    return ticks / _TICKS_PER_S

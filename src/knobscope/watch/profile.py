@@ -161,6 +161,7 @@ class Profile(MonitorFacts):
     waits: NotRequired[list[CountedWait]]
     wait_files: NotRequired[list[CountedWaitFile]]
     wait_stacks: NotRequired[list[WaitStackRow]]
+    wait_samples: NotRequired[int]  # looks at the threads, from which the tables of waits are made without BPF
     lost_waits: NotRequired[Mapping[str, int]]
     lost_syscalls: NotRequired[Mapping[str, int]]
     lost_faults: NotRequired[Mapping[str, int]]

@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from knobscope.commands.attach.busy_files import BusyFile
 from knobscope.commands.attach.facts import Facts
 from knobscope.commands.attach.surroundings import Limit, Surroundings
+from knobscope.specs.models.thread_classes import class_of_thread
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import (
     format_decimals,
@@ -28,6 +30,9 @@ _NEIGHBOURS_IN_FLIGHT = 0.5  # mean number, from which others are in the way
 _BACKLOG = 0.5  # mean number of writes in flight, from which they are in the way
 #: What clients wait for, by the requests that it takes.
 _READS, _WRITES = ("read", "one_read"), ("flush", "journal", "write")
+#: Classes of threads, in specs, that write data files in the background.
+_WRITERS = ("checkpointer", "background_writer", "compaction", "memtable_flush")
+_STOPS_WRITES = "balance_dirty_pages"  # the kernel's function in which who writes too much waits
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class Evidence:
     files: Sequence[BusyFile] = ()
     findings: Sequence[FindingRow] = ()
     surroundings: tuple[Surroundings, Surroundings] | None = None
+    patterns: Mapping[str, str] = MappingProxyType({})  # class of a thread -> pattern, of the DBMS's spec
 
     def may_be(self, fault: str, faults: Sequence[str]) -> bool:
         """Whether clients wait for one of these; anything may be where nobody watched what they wait for."""
@@ -160,7 +166,10 @@ def _find_writeback(fault: str, evidence: Evidence) -> Cause | None:
     rows = [row for row in evidence.profile["io_profile"] if row["op"] == "write"]
     own = sum(row["own_bytes"] or 0 for row in rows)
     written_back = sum(row["inode_bytes"] or 0 for row in rows)
-    if fault != "write" or written_back <= own:
+    stacks = evidence.profile.get("wait_stacks", [])
+    waited = sum(row["time_us"] for row in stacks if row["reason"] == "write")
+    stopped = sum(row["time_us"] for row in stacks if _STOPS_WRITES in row["stack"])
+    if fault != "write" or (written_back <= own and stopped <= _LARGE * waited):
         return None
     write = evidence.facts.operations["write"]
     return Cause(
@@ -193,6 +202,27 @@ def _find_checkpoint(fault: str, evidence: Evidence) -> Cause | None:
     )
 
 
+def _find_writers(fault: str, evidence: Evidence) -> Cause | None:
+    """Name writes of data files where threads that do nothing else are kept by the device, and no file is known."""
+    if evidence.profile["monitor"] != "procfs" or fault not in _WRITES:
+        return None
+    walls, kept = Counter[int](), Counter[int]()
+    for row in evidence.profile.get("wait_threads", []):
+        if class_of_thread(evidence.patterns, row["name"], row["title"], serves=False) in _WRITERS:
+            walls[row["tid"]] = row["wall_us"]
+    for wait in evidence.profile.get("waits", []):
+        if wait["tid"] in walls and wait["reason"] in _WRITES:
+            kept[wait["tid"]] += wait["time_us"]
+    share = max((time_us / walls[tid] for tid, time_us in kept.items()), default=0.0)
+    if share < _LARGE:
+        return None
+    return Cause(
+        "checkpoint",
+        "writes of data files (checkpoint, eviction, compaction) are in the way of the server's own log: a thread that "
+        f"does them waits for the device for {format_share(share)} of the time",
+    )
+
+
 def _is_data(file: BusyFile) -> bool:
     """Whether a file holds tables, as far as the spec says."""
     return file.purpose == "data" or file.purpose.startswith("table ")
@@ -205,4 +235,5 @@ _FINDERS: tuple[Callable[[str, Evidence], Cause | None], ...] = (
     _find_unit,
     _find_writeback,
     _find_checkpoint,
+    _find_writers,
 )

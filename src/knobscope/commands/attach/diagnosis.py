@@ -19,12 +19,16 @@ from knobscope.commands.attach.surroundings import Surroundings
 from knobscope.commands.attach.target import Target
 from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
-from knobscope.text.formats import format_rate, format_seconds, join_words, loosen_units, plural
+from knobscope.text.formats import format_count, format_rate, format_seconds, join_words, loosen_units, plural
 from knobscope.watch import FileTree, Profile
 
 __all__ = ["AttachDocument", "Diagnosis", "Subject", "diagnose"]
 
 _INTERVAL_S = 0.1  # of the series
+_SAMPLED = (
+    "What threads wait for was seen in {looks} looks at their states and system calls in /proc. Who waits for a lock "
+    "while another thread of the server flushes counts as waiting for that flush."
+)
 
 
 class ServerPart(TypedDict):
@@ -157,10 +161,12 @@ def diagnose(
     budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
-    evidence = Evidence(facts, profile, unit, files, findings, surroundings)
+    evidence = Evidence(facts, profile, unit, files, findings, surroundings, dbms.threads if dbms else {})
     conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
+    if looks := profile.get("wait_samples"):
+        sentences.append(_SAMPLED.format(looks=format_count(looks)))
     if device is not None:
         sentences += [describe_finding(finding, device, tells_waits=budget is not None) for finding in findings]
     elif profile["monitor"] == "bpf":

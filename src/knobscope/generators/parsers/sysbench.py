@@ -49,7 +49,9 @@ def read_sysbench(output: Output, interval_s: float) -> LoadResult:
         ),
         same("threads", threads, "the call", output.threads),
         same("mean latency (µs)", mean, "their sum", total / max(1, events), 6),
-        Check("percentile 95 (µs)", p95, "its histogram", *_bound_percentile(histogram, 95, highest, 6 + _CLOCKS * p95)),
+        Check(
+            "percentile 95 (µs)", p95, "its histogram", *_bound_percentile(histogram, 95, highest, 6 + _CLOCKS * p95)
+        ),
         same("shortest latency (µs)", least, "its histogram", histogram[0][0], 6 + _BIN * least),
         same("longest latency (µs)", highest, "its histogram", histogram[-1][0], 6 + _BIN * highest),
     ]
@@ -72,7 +74,9 @@ def read_sysbench(output: Output, interval_s: float) -> LoadResult:
     )
 
 
-def _bound_percentile(histogram: Sequence[tuple[float, int]], share: float, highest: float, slack: float) -> list[float]:
+def _bound_percentile(
+    histogram: Sequence[tuple[float, int]], share: float, highest: float, slack: float
+) -> list[float]:
     """Return between which latencies a percentile lies: sysbench rounds its rank, where others take the next one up."""
     half = 50 / max(1, sum(count for _, count in histogram))
     near = [min(percentile(histogram, share + step) or 0.0, highest) for step in (-half, half)]

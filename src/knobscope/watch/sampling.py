@@ -1,0 +1,276 @@
+"""What threads wait for, by looking at them many times a second: where BPF is not permitted.
+
+/proc knows of each thread how long it has computed and queued for a processor (`schedstat`). The rest of its time is
+divided by the system calls that it was seen to sleep in (`syscall`, which root may read, and as a rule the same user).
+The same idea: 0x.tools' psn and xcapture (Poder), PostgreSQL's pg_wait_sampling.
+
+Sleep that no signal ends is for a file, other sleep is for somebody: so a `read` of a file is told from one of a
+socket. Who sleeps in `epoll_wait` without a socket in it waits for another thread, as PostgreSQL's sessions do for row
+locks. Who waits for a lock while another thread flushes counts as waiting for that flush, as in a group commit.
+"""
+
+import contextlib
+import platform
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+from knobscope.processes import list_tree
+from knobscope.tables.waits import WaitStackRow
+from knobscope.watch.profile import CountedThread, CountedWait
+
+__all__ = ["SampledWaits", "WaitSampler"]
+
+_PROC = Path("/proc")
+_PAUSE_S = 0.02  # between two looks, on average
+_LARGEST_SHARE = 0.05  # of a processor, that looking may take
+_TREE_S = 1.0  # after which new processes are looked for, and times read
+_MAX_TITLE = 200
+_NO_CALL = -1  # a page fault, or a thread of the kernel
+
+#: Reason -> numbers of the calls, by machine (syscall_64.tbl and asm-generic/unistd.h of the kernel).
+_CALLS: dict[str, dict[str, tuple[int, ...]]] = {
+    "read": {"x86_64": (0, 17, 19, 295, 327), "aarch64": (63, 67, 65, 69, 286)},
+    "write": {"x86_64": (1, 18, 20, 296, 328, 77, 285), "aarch64": (64, 68, 66, 70, 287, 46, 47)},
+    "flush": {"x86_64": (26, 74, 75, 162, 277, 306), "aarch64": (227, 82, 83, 81, 84, 267)},
+    "lock": {"x86_64": (65, 202, 220, 449, 455), "aarch64": (192, 193, 98, 449, 455)},
+    "timer": {"x86_64": (35, 230), "aarch64": (101, 115)},
+    "async": {"x86_64": (208, 333, 426), "aarch64": (4, 292, 426)},
+    "epoll": {"x86_64": (232, 281, 441), "aarch64": (22, 441)},
+    "network": {
+        "x86_64": (7, 23, 34, 42, 43, 44, 45, 46, 47, 61, 128, 130, 247, 270, 271, 288, 299),
+        "aarch64": (72, 73, 95, 133, 137, 202, 203, 206, 207, 211, 212, 242, 243, 260),
+    },
+}
+#: Function of the kernel in which a thread sleeps -> reason, whatever the call.
+_PLACES = {
+    "submit_bio_wait": "flush",
+    "jbd2_log_wait_commit": "flush",
+    "folio_wait_bit": "write",  # in a call that flushes: the pages are being written
+    "folio_wait_bit_common": "write",
+    "balance_dirty_pages": "write",
+}
+_ON_FILES = ("read", "write", "flush")
+
+
+class SampledWaits(TypedDict):
+    """The tables of waits, as the probe of waits has them, and how many looks they rest on."""
+
+    wait_threads: list[CountedThread]
+    waits: list[CountedWait]
+    wait_stacks: list[WaitStackRow]
+    wait_samples: int
+
+
+#: Thread waited for (0: none), links, reason.
+_Key = tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class _Sleep:
+    """Why a thread sleeps, in which function of the kernel, and whether its system call flushes."""
+
+    reason: str
+    place: str = ""
+    is_flush: bool = False
+
+
+@dataclass
+class _Thread:
+    """A thread since it was first seen. Times in ns: computed and queued, at first and last."""
+
+    pid: int
+    began_s: float
+    first: tuple[int, int]
+    last: tuple[int, int]
+    seen_s: float
+    seen: Counter[_Key] = field(default_factory=Counter)
+    places: Counter[tuple[str, str]] = field(default_factory=Counter)
+    served: int = 0
+    was_idle: bool = False
+
+
+class WaitSampler:
+    """Looks at the threads of process trees until it is stopped."""
+
+    def __init__(self, roots: Sequence[int]) -> None:
+        self._roots = list(roots)
+        self._threads: dict[int, _Thread] = {}
+        self._reasons = {
+            number: reason for reason, numbers in _CALLS.items() for number in numbers.get(platform.machine(), ())
+        }
+        self._sockets: dict[tuple[int, int], bool] = {}
+        self._samples = 0
+        self._is_over = threading.Event()
+        self._worker = threading.Thread(target=self._run, name="sampler", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._worker.start()
+
+    def stop(self) -> SampledWaits | None:
+        """Return what was seen; None: of no thread its system call may be read."""
+        self._is_over.set()
+        self._worker.join()
+        self._refresh()
+        rows = [(tid, thread) for tid, thread in sorted(self._threads.items()) if thread.seen_s > thread.began_s]
+        if not any(thread.seen for _, thread in rows):
+            return None
+        return {
+            "wait_threads": [_describe_thread(tid, thread) for tid, thread in rows],
+            "waits": [row for tid, thread in rows for row in _divide(tid, thread)],
+            "wait_stacks": [row for _, thread in rows for row in _list_places(thread)],
+            "wait_samples": self._samples,
+        }
+
+    def _run(self) -> None:
+        tree_s, pids = -_TREE_S, list[int]()
+        pauses = random.Random()  # noqa: S311 - so that nothing which repeats itself is always met in the same place
+        while not self._is_over.is_set():
+            began = time.monotonic()
+            if began - tree_s >= _TREE_S:
+                tree_s, pids = began, list_tree(self._roots)
+                self._refresh()
+            self._look(pids, began)
+            took = time.monotonic() - began
+            self._is_over.wait(max(pauses.uniform(0.5, 1.5) * _PAUSE_S, took / _LARGEST_SHARE))
+
+    def _refresh(self) -> None:
+        """Read how long each thread has computed and queued up to now."""
+        for tid, thread in self._threads.items():
+            if times := _read_times(thread.pid, tid):
+                thread.last, thread.seen_s = times, time.monotonic()
+
+    def _look(self, pids: Sequence[int], now_s: float) -> None:
+        """Count what each thread sleeps in at this moment."""
+        self._samples += 1
+        sleeping: dict[int, _Sleep] = {}
+        for pid, tid in _list_threads(pids):
+            if tid not in self._threads:
+                if (times := _read_times(pid, tid)) is None:
+                    continue
+                self._threads[tid] = _Thread(pid, now_s, times, times, now_s)
+            found = self._find_reason(pid, tid)
+            thread = self._threads[tid]
+            is_idle = found is not None and found.reason == "network"
+            thread.served += thread.was_idle and not is_idle
+            thread.was_idle = is_idle
+            if found is not None:
+                sleeping[tid] = found
+        flushing = next((tid for tid, sleep in sleeping.items() if sleep.is_flush), 0)
+        for tid, sleep in sleeping.items():
+            key = (0, 0, sleep.reason)
+            if sleep.reason == "lock" and flushing:
+                key = (flushing, 1, sleeping[flushing].reason)
+            self._threads[tid].seen[key] += 1
+            self._threads[tid].places[sleep.reason, sleep.place] += 1
+
+    def _find_reason(self, pid: int, tid: int) -> _Sleep | None:
+        """Return why a thread sleeps; None: it runs, or we may not know."""
+        directory = _PROC / str(pid) / "task" / str(tid)
+        try:
+            state = (directory / "stat").read_bytes().rpartition(b")")[2].split()[0]
+            words = (directory / "syscall").read_text().split()
+        except OSError:  # ended, or not ours
+            return None
+        if state not in (b"S", b"D") or words[0] == "running":
+            return None
+        number, is_deep = int(words[0]), state == b"D"
+        reason = self._reasons.get(number, "other")
+        if reason == "epoll":
+            return _Sleep("network" if self._has_socket(pid, int(words[1], 16)) else "lock")
+        if not is_deep:
+            return _Sleep("network" if reason in _ON_FILES else reason)
+        if number == _NO_CALL:
+            return _Sleep("fault")
+        place = _read(directory / "wchan").partition(".")[0]
+        exact = reason if reason == "read" else _PLACES.get(place, reason)
+        return _Sleep(exact, "" if place == "0" else place, is_flush=reason == "flush")  # "0": not told
+
+    def _has_socket(self, pid: int, descriptor: int) -> bool:
+        """Whether an epoll descriptor looks at a socket; True where that cannot be seen."""
+        key = pid, descriptor
+        if key not in self._sockets:
+            lines = _read(_PROC / str(pid) / "fdinfo" / str(descriptor)).splitlines()
+            targets = [line.split()[1] for line in lines if line.startswith("tfd:")]
+            links = [_read_link(_PROC / str(pid) / "fd" / target) for target in targets]
+            self._sockets[key] = not links or any(link is None or link.startswith("socket:") for link in links)
+        return self._sockets[key]
+
+
+def _list_threads(pids: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for pid in pids:
+        with contextlib.suppress(OSError):  # ended
+            for entry in (_PROC / str(pid) / "task").iterdir():
+                yield pid, int(entry.name)
+
+
+def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
+    title = _read(_PROC / str(thread.pid) / "cmdline").rstrip("\0").replace("\0", " ")
+    return {
+        "tid": tid,
+        "pid": thread.pid,
+        "name": _read(_PROC / str(thread.pid) / "task" / str(tid) / "comm").strip(),
+        "title": title[:_MAX_TITLE],
+        "wall_us": 1e6 * (thread.seen_s - thread.began_s),
+        "is_followed": True,
+        "served": thread.served,
+    }
+
+
+def _divide(tid: int, thread: _Thread) -> Iterator[CountedWait]:
+    """Yield the parts of a thread's time: computed and queued as the kernel says, the rest by what was seen."""
+    computed, queued = ((now - then) / 1e3 for now, then in zip(thread.last, thread.first, strict=True))
+    for reason, time_us in (("cpu", computed), ("runnable", queued)):
+        yield _make_row(tid, (0, 0, reason), 0, time_us)
+    slept_us = max(1e6 * (thread.seen_s - thread.began_s) - computed - queued, 0.0)
+    total = thread.seen.total()
+    for key, count in thread.seen.items():
+        yield _make_row(tid, key, count, slept_us * count / total)
+
+
+def _make_row(tid: int, key: _Key, waits: int, time_us: float) -> CountedWait:
+    via, links, reason = key
+    return {
+        "tid": tid,
+        "via": via,
+        "links": links,
+        "reason": reason,
+        "waits": waits,
+        "time_us": time_us,
+        "longest_us": 0.0,
+    }
+
+
+def _list_places(thread: _Thread) -> Iterator[WaitStackRow]:
+    slept_us = 1e6 * (thread.seen_s - thread.began_s) - sum(thread.last) / 1e3 + sum(thread.first) / 1e3
+    for (reason, place), count in thread.places.items():
+        if place:
+            time_us = max(slept_us, 0.0) * count / thread.seen.total()
+            yield {"reason": reason, "syscall": None, "stack": place, "waits": count, "time_us": time_us}
+
+
+def _read_times(pid: int, tid: int) -> tuple[int, int] | None:
+    """Return for how long a thread has computed and queued, in ns; None: it has ended."""
+    words = _read(_PROC / str(pid) / "task" / str(tid) / "schedstat").split()
+    return (int(words[0]), int(words[1])) if words else None
+
+
+def _read(path: Path) -> str:
+    """Return a file's text; nothing where what it is about has ended, or is not ours to see."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _read_link(path: Path) -> str | None:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None
