@@ -3,8 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from knobscope.commands.attach.busy_files import BusyFile
 from knobscope.commands.attach.facts import Facts
@@ -54,7 +53,7 @@ class Evidence:
     files: Sequence[BusyFile] = ()
     findings: Sequence[FindingRow] = ()
     surroundings: tuple[Surroundings, Surroundings] | None = None
-    patterns: Mapping[str, str] = MappingProxyType({})  # class of a thread -> pattern, of the DBMS's spec
+    patterns: Mapping[str, str] = field(default_factory=dict)  # class of a thread -> pattern, of the DBMS's spec
 
     def may_be(self, fault: str, faults: Sequence[str]) -> bool:
         """Whether clients wait for one of these; anything may be where nobody watched what they wait for."""
