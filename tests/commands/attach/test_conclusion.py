@@ -97,7 +97,7 @@ def test_time_of_sessions_decides_where_it_is_known() -> None:
         ],
         "wait_files": [{"reason": "flush", "waits": 10, "time_us": 87000}],
     }
-    budget = read_budget(profile, 1.0)
+    budget = read_budget(profile, has_one=True)
     assert budget is not None
     assert budget.sessions == 1
     assert (budget.idle_us, budget.active_us) == (500, 500)
@@ -112,7 +112,7 @@ def test_time_of_sessions_decides_where_it_is_known() -> None:
 
 def test_a_lock_whose_holder_waits_for_its_client_is_a_lock() -> None:
     waits = [wait(1, "network", 700, links=1), wait(1, "network", 200), wait(1, "flush", 100)]
-    budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, 1.0)
+    budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, has_one=True)
     assert budget is not None
     assert budget.idle_us == 200
     found = conclude(facts(flushes=900, busy_share=0.9), budget)
@@ -123,17 +123,17 @@ def test_a_lock_whose_holder_waits_for_its_client_is_a_lock() -> None:
 @pytest.mark.parametrize(("reason", "at_fault"), [("lock", "lock"), ("runnable", "cpu"), ("async", "other")])
 def test_sessions_that_wait_for_something_else_do_not_blame_the_device(reason: str, at_fault: str) -> None:
     profile = {"wait_threads": [thread(1, 1000, 5)], "waits": [wait(1, reason, 900), wait(1, "flush", 100)]}
-    found = conclude(facts(flushes=900, busy_share=0.9), read_budget(profile, 1.0))
+    found = conclude(facts(flushes=900, busy_share=0.9), read_budget(profile, has_one=True))
     assert found.at_fault == at_fault
     assert found.headline.startswith("Not the device: 90")
 
 
 def test_one_session_that_waits_is_something_however_many_are_idle() -> None:
     threads, idle = [thread(tid, 1000, 5) for tid in range(100)], [wait(tid, "network", 1000) for tid in range(1, 100)]
-    budget = read_budget({"wait_threads": threads, "waits": [wait(0, "flush", 1000), *idle]}, 1.0)
+    budget = read_budget({"wait_threads": threads, "waits": [wait(0, "flush", 1000), *idle]}, has_one=True)
     assert budget is not None
     assert conclude(facts(flushes=900, busy_share=0.9), budget).at_fault == "flush"
-    few = read_budget({"wait_threads": threads, "waits": [wait(0, "flush", 10), *idle]}, 1.0)
+    few = read_budget({"wait_threads": threads, "waits": [wait(0, "flush", 10), *idle]}, has_one=True)
     assert few is not None
     assert conclude(facts(flushes=900, busy_share=0.9), few).at_fault == "idle"
 
@@ -144,14 +144,14 @@ def test_the_spec_says_which_threads_are_sessions(postgresql: Dbms) -> None:
         {**thread(2, 1000, 1), "title": "postgres: me shop [local] COMMIT"},
     ]
     profile = {"wait_threads": threads, "waits": [wait(1, "flush", 1000), wait(2, "lock", 1000)]}
-    budget = read_budget(profile, 1.0, postgresql.threads)
+    budget = read_budget(profile, postgresql.threads, has_one=True)
     assert budget is not None
     assert (budget.sessions, budget.at_fault) == (1, "lock")
 
 
 def test_waits_that_were_not_watched_are_no_budget() -> None:
-    assert read_budget({}, 1.0) is None
-    assert read_budget({"wait_threads": [], "waits": []}, 1.0) is None
+    assert read_budget({}, has_one=True) is None
+    assert read_budget({"wait_threads": [], "waits": []}, has_one=True) is None
 
 
 def test_advice_has_value_and_risk(postgresql: Dbms) -> None:

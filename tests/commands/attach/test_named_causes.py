@@ -32,7 +32,7 @@ def judge(window: Facts, reason: str, profile: dict[str, Any] | None = None, **m
         **(profile or {}),
     }
     evidence = Evidence(window, cast(Profile, watched), 32768, **more)
-    return conclude(window, read_budget(watched, window.one_share), lambda fault: find_cause(fault, evidence))
+    return conclude(window, read_budget(watched, has_one=window.has_one), lambda fault: find_cause(fault, evidence))
 
 
 def test_a_limit_that_is_reached_is_named_with_its_file() -> None:
@@ -124,7 +124,7 @@ def test_writes_of_data_files_are_blamed_where_they_fill_the_device(data: int, u
 
 def test_the_device_is_blamed_by_all_waits_for_it() -> None:
     waits = [wait(1, "flush", 300), wait(1, "write", 280), wait(1, "runnable", 400)]
-    budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, 0.0)
+    budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, has_one=False)
     said = conclude(facts(flushes=300), budget)
     assert said.at_fault == "flush"
     assert "59" in said.headline, "the share of all waits for the device"

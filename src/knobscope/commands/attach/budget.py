@@ -40,7 +40,6 @@ _IDLE_REASONS = ("network", "timer")
 #: Where no thread serves clients, those of pools wait for work like this.
 _POOL_REASONS = (*_IDLE_REASONS, "lock", "async", "other")
 _IDLE, _IDLE_TIMER = 0.02, 0.25
-_ONE_SHARE = 0.9
 _WAITING = 0.5  # of the time for the processors, below which computing is not what takes it
 _SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
 _LEAST = 0.01  # of the time, below which a reason has no line
@@ -66,7 +65,7 @@ class Budget:
     by_reason: Mapping[str, float]
     through: Mapping[str, float]  # of `by_reason`, what was waited for another thread that waited for it
     each_us: Mapping[str, float]  # mean of a wait, by what is at fault
-    one_share: float | None
+    has_one: bool  # mostly one request is in flight while the device is busy
     idle_holders_us: float = 0.0  # of `lock`, in which the holder waited for its own client, or slept
 
     @property
@@ -100,7 +99,7 @@ class Budget:
         others = {fault: share for fault, share in self.by_fault.items() if fault not in _DEVICE}
         is_device = self.device_share >= max(others.values(), default=0)
         fault = next(fault for fault in self.by_fault if (fault in _DEVICE) == is_device)
-        return "one_read" if fault == "read" and (self.one_share or 0) >= _ONE_SHARE else fault
+        return "one_read" if fault == "read" and self.has_one else fault
 
     @property
     def lines(self) -> list[BudgetLine]:
@@ -129,8 +128,7 @@ class Budget:
             share += f", {format_share(self.device_share)} for the device in all"
         if name in ("cpu", "lock", "other") or facts.depth is None:
             return share
-        is_single = (facts.one_share or 0) >= _ONE_SHARE
-        return f"{share}; {'one request' if is_single else f'{format_decimals(facts.depth, 1)} requests'} in flight"
+        return f"{share}; {'one request' if facts.has_one else f'{format_decimals(facts.depth, 1)} requests'} in flight"
 
     def describe_all(self) -> str:
         """Return the shares of all reasons in a sentence."""
@@ -144,7 +142,7 @@ class Budget:
 
 
 def read_budget(
-    profile: Mapping[str, Any], one_share: float | None, patterns: Mapping[str, str] = MappingProxyType({})
+    profile: Mapping[str, Any], patterns: Mapping[str, str] = MappingProxyType({}), *, has_one: bool
 ) -> Budget | None:
     """Return the budget of the threads that serve clients; None where waits were not watched, or there is no thread.
 
@@ -187,7 +185,7 @@ def read_budget(
         by_reason,
         through,
         _average_waits(profile),
-        one_share,
+        has_one,
         idle_holders_us,
     )
 

@@ -9,6 +9,7 @@ from knobscope.commands.attach.busy_files import BusyFile
 from knobscope.commands.attach.facts import Facts
 from knobscope.commands.attach.surroundings import Limit, Surroundings
 from knobscope.specs.models.thread_classes import class_of_thread
+from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import (
     format_decimals,
@@ -54,6 +55,7 @@ class Evidence:
     findings: Sequence[FindingRow] = ()
     surroundings: tuple[Surroundings, Surroundings] | None = None
     patterns: Mapping[str, str] = field(default_factory=dict)  # class of a thread -> pattern, of the DBMS's spec
+    device: DeviceProfile | None = None
 
     def may_be(self, fault: str, faults: Sequence[str]) -> bool:
         """Whether clients wait for one of these; anything may be where nobody watched what they wait for."""
@@ -144,17 +146,29 @@ def _find_unit(fault: str, evidence: Evidence) -> Cause | None:
 
     The rule that knows the profile says so only where no other program uses the device; here waits are known.
     """
-    for finding in evidence.findings if fault in ("flush", "journal", "write") else ():
+    flush_us, fill_us = _measure_filling(evidence)
+    if fault not in _WRITES or fill_us <= _LARGE * flush_us:
+        return None
+    return Cause(
+        "unit",
+        f"small writes hold the server back: of the {format_micros(flush_us)} of a flush the device spends "
+        f"{format_micros(fill_us)} on filling units of {format_size(evidence.unit)} that were written in part",
+        ("fewer, larger writes between flushes", "a device with power-loss protection"),
+    )
+
+
+def _measure_filling(evidence: Evidence) -> tuple[float, float]:
+    """Return how long a flush takes and what of that fills units, without BPF by the mean size of writes."""
+    for finding in evidence.findings:
         facts = json.loads(finding["evidence"] or "{}")
-        if (facts.get("fill_us") or 0) > _LARGE * (facts.get("flush_us") or 0):
-            return Cause(
-                "unit",
-                f"small writes hold the server back: of the {format_micros(facts['flush_us'])} of a flush the device "
-                f"spends {format_micros(facts['fill_us'])} on filling units of "
-                f"{format_size(evidence.unit)} that were written in part",
-                ("fewer, larger writes between flushes", "a device with power-loss protection"),
-            )
-    return None
+        if facts.get("fill_us"):
+            return facts.get("flush_us") or 0.0, facts["fill_us"]
+    device, operations = evidence.device or {}, evidence.facts.operations
+    unit, flush_us = device.get("write_unit_bytes"), operations["flush"].mean_us
+    if evidence.profile["monitor"] != "procfs" or not unit or not flush_us:
+        return 0.0, 0.0
+    is_small = 0 < operations["write"].mean_bytes <= unit / 2  # at least half of them fill none
+    return flush_us, min(flush_us, device.get("write_unit_us") or 0.0) if is_small else 0.0
 
 
 def _find_writeback(fault: str, evidence: Evidence) -> Cause | None:

@@ -158,10 +158,10 @@ def diagnose(
     if sums is not None:
         facts = (complete_light_facts if profile["monitor"] == "light" else complete_facts)(facts, *sums)
     dbms = subject.running.dbms
-    budget = read_budget(profile, facts.one_share, dbms.threads if dbms else {})
+    budget = read_budget(profile, dbms.threads if dbms else {}, has_one=facts.has_one)
     files = list_busy(profile, trees, dbms, subject.tables)
     findings = judge_window(subject.running, profile, unit, device)
-    evidence = Evidence(facts, profile, unit, files, findings, surroundings, dbms.threads if dbms else {})
+    evidence = Evidence(facts, profile, unit, files, findings, surroundings, dbms.threads if dbms else {}, device)
     conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
     advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
