@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
@@ -107,16 +108,17 @@ class WaitSampler:
         self._sockets: dict[tuple[int, int], bool] = {}
         self._samples = 0
         self._is_over = threading.Event()
-        self._worker = threading.Thread(target=self._run, name="sampler", daemon=True)
+        self._worker = ThreadPoolExecutor(1, "sampler")
 
     def start(self) -> None:
         """Begin to look."""
-        self._worker.start()
+        self._looking = self._worker.submit(self._run)
 
     def stop(self) -> SampledWaits | None:
         """Return what was seen; None: of no thread its system call may be read."""
         self._is_over.set()
-        self._worker.join()
+        self._looking.result()
+        self._worker.shutdown()
         self._refresh()
         rows = [(tid, thread) for tid, thread in sorted(self._threads.items()) if thread.seen_s > thread.began_s]
         if not any(thread.seen for _, thread in rows):
@@ -178,7 +180,7 @@ class WaitSampler:
             words = (directory / "syscall").read_text().split()
         except OSError:  # ended, or not ours
             return None
-        if state not in (b"S", b"D") or words[0] == "running":
+        if state not in (b"S", b"D") or words[:1] in ([], ["running"]):
             return None
         number, is_deep = int(words[0]), state == b"D"
         reason = self._reasons.get(number, "other")

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ from knobscope.commands.attach.conclusion import Conclusion, conclude
 from knobscope.commands.attach.facts import Facts, read_facts
 from knobscope.commands.attach.surroundings import Limit, Surroundings, read_surroundings
 from knobscope.devices import find_block_device
+from knobscope.specs import Dbms
+from knobscope.tables import DeviceProfile
 from knobscope.watch import Profile
 
 QUIET = Surroundings((), 0, 0, 0)
@@ -112,6 +115,42 @@ def test_write_back_is_full_where_the_kernel_stops_writes() -> None:
     for own, written_back, at_fault in ((0, 9000, "writeback"), (9000, 10, "write")):
         row = {"op": "write", "own_bytes": own, "inode_bytes": written_back}
         assert judge(facts(writes=500), "write", {"io_profile": [row]}).at_fault == at_fault
+
+
+@pytest.mark.parametrize(("place", "at_fault"), [("balance_dirty_pages", "writeback"), ("folio_wait_bit", "write")])
+def test_without_bpf_write_back_is_full_where_writers_sleep_in_it(place: str, at_fault: str) -> None:
+    stack = {"reason": "write", "syscall": None, "stack": place, "waits": 9, "time_us": 900.0}
+    sampled = {"monitor": "procfs", "wait_stacks": [stack]}
+    assert judge(facts(writes=500, one_share=None), "write", sampled).at_fault == at_fault
+
+
+@pytest.mark.parametrize(
+    ("title", "kept_us", "at_fault"),
+    [
+        ("postgres: main: checkpointer", 900, "checkpoint"),
+        ("postgres: main: checkpointer", 90, "flush"),
+        ("postgres: main: walwriter", 900, "flush"),
+    ],
+)
+def test_without_bpf_threads_that_write_data_are_blamed_where_the_device_keeps_them(
+    title: str, kept_us: int, at_fault: str, postgresql: Dbms
+) -> None:
+    writer = {**thread(2, 1000, 0), "title": title}
+    waits = [wait(1, "flush", 900), wait(2, "write", kept_us)]
+    sampled = {"monitor": "procfs", "wait_threads": [thread(1, 1000, 5), writer], "waits": waits}
+    window = facts(flushes=300, one_share=None)
+    assert judge(window, "", sampled, patterns=postgresql.threads).at_fault == at_fault
+
+
+@pytest.mark.parametrize(
+    ("size", "unit_us", "at_fault"), [(8192, 1000.0, "unit"), (8192, 100.0, "flush"), (32768, 1000.0, "flush")]
+)
+def test_without_bpf_units_are_blamed_by_the_mean_size_of_writes(size: int, unit_us: float, at_fault: str) -> None:
+    window = facts(flushes=300, writes=300, us={"flush": 1200.0}, one_share=None)
+    operations = {**window.operations, "write": replace(window.operations["write"], mean_bytes=size)}
+    device = cast(DeviceProfile, {"write_unit_bytes": 32768, "write_unit_us": unit_us})
+    window = replace(window, operations=operations)
+    assert judge(window, "flush", {"monitor": "procfs"}, device=device).at_fault == at_fault
 
 
 @pytest.mark.parametrize(
