@@ -57,6 +57,7 @@ class ProcfsWatch(Watch):
 
     def begin(self) -> None:
         """Remember where the sums stand."""
+        self.close()  # of a run that its caller gave up
         meters = ProcessorMeter(), LevelMeter(self._block)
         self._before = (time.monotonic(), self._read_stat(), _read_cpu_s(self._roots), *meters)
         if self._is_attached:
