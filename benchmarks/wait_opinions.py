@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.watch import Watch
+from knobscope.watch.sampling import WaitSampler
 
 __all__ = [
     "CATEGORIES",
@@ -65,11 +66,7 @@ class Opinions:
 
 
 class Sampled:
-    """A watch that lets a sampler run in each window, and keeps what both say.
-
-    `open_sampler` takes the process of the server; what it yields has, at its end, the opinions, and which threads of a
-    profile are sessions of the load.
-    """
+    """A watch that lets samplers run in each window, and keeps what all say. `open_sampler` takes the server's process."""
 
     def __init__(self, watch: Watch, open_sampler: Callable[[int], AbstractContextManager[Opinions]]) -> None:
         self._watch, self._open = watch, open_sampler
@@ -89,13 +86,18 @@ class Sampled:
     def begin(self) -> None:
         """Start the window and the sampler."""
         self._opinions = self._window.enter_context(self._open(self._server))
+        self._looks = WaitSampler([self._server])
         self._watch.begin()
+        self._looks.start()
 
     def end(self) -> Mapping[str, Any]:
         """End both."""
+        seen = self._looks.stop()
         self._window.close()
         profile = self._watch.end()
-        self.opinions = {"probe": summarise_probe(profile, self._opinions.is_session), **self._opinions.shares}
+        told = {"probe": profile, "looks, without BPF": seen or {}}
+        opinions = {who: summarise_probe(what, self._opinions.is_session) for who, what in told.items()}
+        self.opinions = {"probe": opinions.pop("probe"), **self._opinions.shares, **opinions}
         return profile
 
 
