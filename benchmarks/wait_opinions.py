@@ -66,7 +66,7 @@ class Opinions:
 
 
 class Sampled:
-    """A watch that lets samplers run in each window and keeps what all say; `open_sampler` takes the server's process."""
+    """A watch in whose windows samplers run, too; `open_sampler` takes the process of the server."""
 
     def __init__(self, watch: Watch, open_sampler: Callable[[int], AbstractContextManager[Opinions]]) -> None:
         self._watch, self._open = watch, open_sampler
