@@ -73,6 +73,19 @@ def test_a_percentile_of_sysbench_is_not_above_its_longest_latency(tmp_path: Pat
     assert totals["p999_us"] == totals["max_us"] == 990_000
 
 
+def test_latencies_of_wtperf_lie_in_the_middle_of_their_bins(tmp_path: Path) -> None:
+    """Else operations of few milliseconds would seem to take longer than the whole window."""
+    files = read_whole("wtperf")
+    kind = next(name for name in files if name.endswith("latency.read"))
+    lines = [line for line in files[kind].splitlines() if not line.startswith(b"#")]
+    count = int(lines[-1].split(b",")[2])
+    files[kind] = b"#usecs,operations,cumulative-operations,total-operations\n1,%d,%d,%d\n" % (count, count, count)
+    assert read("wtperf", files, tmp_path / "out").operations["READ"]["mean_us"] == 0.5
+    files[kind] = files[kind].replace(b"\n1,", b"\n3000,")
+    with pytest.raises(ValueError, match="all latencies together"):
+        read("wtperf", files, tmp_path / "other")
+
+
 def test_sysbench_rounds_the_rank_of_a_percentile(tmp_path: Path) -> None:
     """Of 1,579 transactions the 1,500th is its 95th percentile. Of few ones, the next is often far away."""
     files = read_whole("sysbench")

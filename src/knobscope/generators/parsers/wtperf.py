@@ -82,9 +82,14 @@ def _latencies(histogram: list[tuple[float, int]]) -> dict[str, float | None]:
     count = sum(number for _, number in ordered)
     if not count:
         return {}
-    mean = sum(value * number for value, number in ordered) / count
+    mean = sum((value - _width(value) / 2) * number for value, number in ordered) / count
     shares = {name: percentile(ordered, share) for name, share in PERCENTILES.items()}
     return {"mean_us": mean, "max_us": ordered[-1][0], **shares}
+
+
+def _width(value: float) -> float:
+    """Return how wide a bin is that ends at these microseconds: bins of a microsecond, a millisecond, a second."""
+    return 1.0 if value <= 1_000 else 1_000.0 if value <= 1_000_000 else 1_000_000.0
 
 
 def _monitor(output: Output) -> list[int]:
