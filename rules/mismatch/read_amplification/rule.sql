@@ -141,7 +141,7 @@ SELECT
         difference_us: 1e6 / reference * abs(exp(-estimate) - 1),
         least_share: least(one_share, other_share), most_share: greatest(one_share, other_share),
         share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND (by_bytes OR by_number) AND time_ruled_out,
-        no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),
+        reads_more: by_bytes OR by_number, no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched
     } AS evidence

@@ -1,5 +1,6 @@
 """Findings that are *insufficient*, and what an experiment on known devices makes of them."""
 
+import json
 import math
 
 import numpy as np
@@ -32,7 +33,9 @@ def measure(name: str, slower_us: float, noise: float) -> list[WhatIfRunRow]:
     return rows
 
 
-def settle(flush_us: float | None, itself_us: float = 2200, noise: float = 0.01) -> FindingRow:
+def settle(
+    flush_us: float | None, itself_us: float = 2200, noise: float = 0.01, requires: str | None = None
+) -> FindingRow:
     """Return what becomes of it where the slower setting takes so long on a device whose flush takes no time."""
     blamed = frozenset({"flush"})
     configurations = {"sync": "full"}, {"sync": "off"}
@@ -42,7 +45,8 @@ def settle(flush_us: float | None, itself_us: float = 2200, noise: float = 0.01)
         answer.add("flush", measure("flush", flush_us, noise))
     cause = read_rule(SHIPPED_RULES / "flush").about.cause
     assert cause is not None
-    return settle_finding(answer, cause, LEFT_OPEN)
+    cause = cause.model_copy(update={"requires": requires})
+    return settle_finding(answer, cause, {**LEFT_OPEN, "evidence": json.dumps({"is_more": True, "is_less": False})})
 
 
 def test_a_cause_that_the_runs_left_open_is_found_without_it() -> None:
@@ -65,6 +69,13 @@ def test_what_the_experiment_leaves_open_stays_so() -> None:
     found = settle(1250, noise=0.4)
     assert found.keys() == {"confirmed", "confirmation"}
     assert found["confirmed"] == "not_tested"
+
+
+@pytest.mark.parametrize(("requires", "verdict"), [("is_more", "mismatch"), ("is_less", None), ("is_gone", None)])
+def test_no_experiment_shows_what_the_runs_have_to(requires: str, verdict: str | None) -> None:
+    """A setting that waits for reads need not read more: prefetching reads as much, more at a time."""
+    assert settle(500, requires=requires).get("verdict") == verdict
+    assert settle(2150, requires=requires)["verdict"] == "none"
 
 
 def test_an_effect_that_does_not_show_again_says_nothing_of_its_cause() -> None:

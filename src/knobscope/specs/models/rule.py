@@ -81,6 +81,11 @@ class RuleCause(SpecModel):
     )
     confirmed: str = Field(description="What that means, as the end of a sentence.")
     refuted: str = Field(description="What it means when fio does not show it.")
+    requires: str | None = Field(
+        default=None,
+        description="Key of the evidence that must be true before an experiment makes an *insufficient* finding a "
+        "mismatch: what a device cannot show, such as that there is more of what is blamed.",
+    )
 
 
 class RuleEffect(SpecModel):

@@ -4,6 +4,7 @@ Time waited for and counts can both fall short: an fsync waits for more than its
 other may hide anything. The experiment needs neither. What it says replaces `insufficient`.
 """
 
+import json
 import math
 
 from knobscope.specs import RuleCause
@@ -18,13 +19,14 @@ __all__ = ["settle_finding"]
 def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> FindingRow:
     """Return what an experiment changes of a finding that was *insufficient*: verdict, penalty, sentence and answer.
 
-    Nothing changes where the effect did not show again, or the experiment leaves the cause open, too, but for
-    `confirmation`, which says so.
+    Nothing changes where the effect did not show again, the experiment leaves the cause open, too, or the runs do not
+    show what no device can (`requires` of the rule), but for `confirmation`, which says so.
     """
     confirmation = answer.describe()
     confirmed = None if answer.is_gone or not answer.question.followed else is_borne_out(answer, cause)
     shares = [(name, answer.shares[name]) for name in FACTOR_PROPERTIES[cause.factor] if name in answer.shares]
-    if confirmed is None or not shares or finding.get("effect") is None:
+    is_short = confirmed and cause.requires and not json.loads(finding.get("evidence") or "{}").get(cause.requires)
+    if confirmed is None or is_short or not shares or finding.get("effect") is None:
         return {"confirmed": "not_tested", "confirmation": confirmation}
     gone = join_words([f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares])
     means = cause.confirmed if confirmed else cause.refuted
