@@ -1,7 +1,7 @@
 """What makes a server wait for the device: a limit, swap, neighbours, its own writes in the background, their sizes."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -219,7 +219,8 @@ def _find_writers(fault: str, evidence: Evidence) -> Cause | None:
     """Name writes of data files where threads that do nothing else are kept by the device, and no file is known."""
     if evidence.profile["monitor"] != "procfs" or fault not in _WRITES:
         return None
-    walls, kept = Counter[int](), Counter[int]()
+    walls: dict[int, float] = {}
+    kept: dict[int, float] = defaultdict(float)
     for row in evidence.profile.get("wait_threads", []):
         if class_of_thread(evidence.patterns, row["name"], row["title"], serves=False) in _WRITERS:
             walls[row["tid"]] = row["wall_us"]
