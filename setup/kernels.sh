@@ -31,6 +31,7 @@ open_archive() { # open_archive NAME KEYRING URL SUITE...
     apt=$kernels/.apt-$1
     keyring=$2 url=$3
     shift 3
+    rm -rf "$apt"  # of a call that failed
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     : >"$apt/status"
     for suite in "$@"; do echo "deb [signed-by=$keyring] $url $suite main"; done >"$apt/sources.list"
@@ -41,7 +42,7 @@ open_archive() { # open_archive NAME KEYRING URL SUITE...
 
 get_ubuntu_keys() { # prints a keyring; Debian signs the package that has it
     open_archive keys /usr/share/keyrings/debian-archive-keyring.gpg "$mirror" trixie
-    (cd "$apt" && apt-get -qq -c "$apt/apt.conf" download ubuntu-archive-keyring)
+    (cd "$apt" && apt-get -qq -c "$apt/apt.conf" download ubuntu-keyring)
     dpkg-deb -x "$apt"/*.deb "$apt/tree"
     cp "$apt/tree/usr/share/keyrings/ubuntu-archive-keyring.gpg" "$kernels/ubuntu.gpg"
     rm -rf "$apt"
