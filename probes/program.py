@@ -167,7 +167,7 @@ class Program:
         self._links.append(call_bpf(_RAW_TRACEPOINT_OPEN, attributes))
 
     def _load_all(self, kinds: Mapping[str, Kind]) -> None:
-        """Load functions side by side, since the kernel checks each for as long as a start may take in all."""
+        """Load functions side by side: the kernel takes a good part of a start to check them."""
         refusals: list[OSError] = []
 
         def load(function: str, kind: Kind) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from calls import CALLS, define_registers, list_registers
 from kernel import UnavailableError
+from wait_calls import WAIT_CALLS
+
+from knobscope.watch import sampling
 
 _HEADERS = {
     "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
@@ -29,3 +32,21 @@ def test_registers_of_an_unknown_machine() -> None:
         list_registers("vax")
     assert len(list_registers("x86_64")) == 7
     assert "REGISTER_5" in define_registers("aarch64")
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_looks_without_bpf_know_calls_by_the_same_numbers(machine: str) -> None:
+    """The probes run without the package, so numbers of calls stand in both."""
+    kinds = ("lock", "network", "timer", "async")  # from 1 on, as the enum of kinds in the program
+    expected: dict[str, set[int]] = {kind: set() for kind in kinds}
+    for call in WAIT_CALLS.values():
+        if machine in call.numbers and 1 <= call.kind <= len(kinds):
+            expected[kinds[call.kind - 1]].add(call.numbers[machine])
+    known = {reason: set(numbers[machine]) for reason, numbers in sampling._CALLS.items()}
+    known["network"] |= known["epoll"]
+    assert {kind: known[kind] for kind in kinds} == expected
+    names = {number: name for name, call in CALLS.items() for number in [call.numbers.get(machine)]}
+    assert {names[number] for number in known["read"]} == {"read", "pread64", "readv", "preadv", "preadv2"}
+    assert {names[number] for number in known["flush"]} == {
+        *("fsync", "fdatasync", "sync", "syncfs", "sync_file_range", "msync"),
+    }

@@ -39,7 +39,7 @@ _CALLS: dict[str, dict[str, tuple[int, ...]]] = {
     "read": {"x86_64": (0, 17, 19, 295, 327), "aarch64": (63, 67, 65, 69, 286)},
     "write": {"x86_64": (1, 18, 20, 296, 328, 77, 285), "aarch64": (64, 68, 66, 70, 287, 46, 47)},
     "flush": {"x86_64": (26, 74, 75, 162, 277, 306), "aarch64": (227, 82, 83, 81, 84, 267)},
-    "lock": {"x86_64": (65, 202, 220, 449, 455), "aarch64": (192, 193, 98, 449, 455)},
+    "lock": {"x86_64": (65, 202, 220, 449, 454, 455), "aarch64": (192, 193, 98, 449, 454, 455)},
     "timer": {"x86_64": (35, 230), "aarch64": (101, 115)},
     "async": {"x86_64": (208, 333, 426), "aarch64": (4, 292, 426)},
     "epoll": {"x86_64": (232, 281, 441), "aarch64": (22, 441)},
@@ -95,6 +95,21 @@ class _Thread:
     served: int = 0
     was_idle: bool = False
 
+    @property
+    def wall_us(self) -> float:
+        """For how long it was seen."""
+        return 1e6 * (self.seen_s - self.began_s)
+
+    @property
+    def busy_us(self) -> tuple[float, float]:
+        """For how long it computed and queued."""
+        return (self.last[0] - self.first[0]) / 1e3, (self.last[1] - self.first[1]) / 1e3
+
+    @property
+    def slept_us(self) -> float:
+        """For how long it did neither."""
+        return max(self.wall_us - sum(self.busy_us), 0.0)
+
 
 class WaitSampler:
     """Looks at the threads of process trees until it is stopped."""
@@ -115,7 +130,7 @@ class WaitSampler:
         self._looking = self._worker.submit(self._run)
 
     def stop(self) -> SampledWaits | None:
-        """Return what was seen; None: of no thread its system call may be read."""
+        """Return what was seen; None: no thread of them was seen asleep, or we may not know in which call."""
         self._is_over.set()
         self._looking.result()
         self._worker.shutdown()
@@ -219,7 +234,7 @@ def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
         "pid": thread.pid,
         "name": _read(_PROC / str(thread.pid) / "task" / str(tid) / "comm").strip(),
         "title": title[:_MAX_TITLE],
-        "wall_us": 1e6 * (thread.seen_s - thread.began_s),
+        "wall_us": thread.wall_us,
         "is_followed": True,
         "served": thread.served,
     }
@@ -227,13 +242,10 @@ def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
 
 def _divide(tid: int, thread: _Thread) -> Iterator[CountedWait]:
     """Yield the parts of a thread's time: computed and queued as the kernel says, the rest by what was seen."""
-    computed, queued = ((now - then) / 1e3 for now, then in zip(thread.last, thread.first, strict=True))
-    for reason, time_us in (("cpu", computed), ("runnable", queued)):
+    for reason, time_us in zip(("cpu", "runnable"), thread.busy_us, strict=True):
         yield _make_row(tid, (0, 0, reason), 0, time_us)
-    slept_us = max(1e6 * (thread.seen_s - thread.began_s) - computed - queued, 0.0)
-    total = thread.seen.total()
     for key, count in thread.seen.items():
-        yield _make_row(tid, key, count, slept_us * count / total)
+        yield _make_row(tid, key, count, thread.slept_us * count / thread.seen.total())
 
 
 def _make_row(tid: int, key: _Key, waits: int, time_us: float) -> CountedWait:
@@ -250,10 +262,9 @@ def _make_row(tid: int, key: _Key, waits: int, time_us: float) -> CountedWait:
 
 
 def _list_places(thread: _Thread) -> Iterator[WaitStackRow]:
-    slept_us = 1e6 * (thread.seen_s - thread.began_s) - sum(thread.last) / 1e3 + sum(thread.first) / 1e3
     for (reason, place), count in thread.places.items():
         if place:
-            time_us = max(slept_us, 0.0) * count / thread.seen.total()
+            time_us = thread.slept_us * count / thread.seen.total()
             yield {"reason": reason, "syscall": None, "stack": place, "waits": count, "time_us": time_us}
 
 
