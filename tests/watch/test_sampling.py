@@ -100,6 +100,22 @@ def test_who_waits_for_a_lock_while_another_thread_flushes_waits_for_that(look: 
     assert {row["reason"] for row in seen["wait_stacks"]} <= {"flush", "write"}
 
 
+def test_a_session_of_a_fraction_of_a_second_is_seen_with_its_name() -> None:
+    """As a server has that starts a process for each connection."""
+    program = "import subprocess\nwhile True:\n    subprocess.run(['sleep', '0.6'])\n"
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        sampler = WaitSampler([process.pid])
+        sampler.start()
+        time.sleep(2.5)
+        seen = sampler.stop()
+        process.kill()
+    assert seen is not None
+    short = {row["tid"]: row["title"] for row in seen["wait_threads"] if row["name"] == "sleep"}
+    assert len(short) >= 2
+    assert set(short.values()) == {"sleep 0.6"}
+    assert {row["reason"] for row in seen["waits"] if row["tid"] in short and row["waits"]} == {"timer"}
+
+
 def test_of_a_process_that_has_ended_nothing_is_seen() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()

@@ -16,11 +16,12 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
 --        runs of the default configuration (each is reported once per case); a change of order that may be chance.
--- Penalty: only where order is lost: how many times more sequential than random reads the device does, an upper bound.
+-- Penalty: only where order is lost: how many times more sequential than random reads (or writes) the device does, an
+--        upper bound.
 -- Cannot see: files that are mapped into memory, which are read and written without calls.
 WITH judged AS (
     SELECT v.dbms, v.device, v.workload, v.obstacle AS blind, v.watched, a.* EXCLUDE (dbms, device, workload),
-        random_sequential_ratio,
+        CASE op WHEN 'write' THEN random_sequential_write_ratio ELSE random_sequential_ratio END AS order_ratio,
         request_bytes >= getvariable('merge_factor') * call_bytes AS merged,
         CASE WHEN op = 'read' AND role = 'data' THEN read_order END AS declared_order,
         coalesce(declared_order, logical_pattern) AS asked_order,
@@ -62,13 +63,13 @@ lacking AS (
 SELECT
     dbms, device, workload,
     verdict_of(obstacle, changed_at = 'calls' OR (changed_at = 'device' AND is_significant_share(estimate, q_value))) AS verdict,
-    CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(random_sequential_ratio, 0), 1) END AS penalty,
+    CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(order_ratio, 0), 1) END AS penalty,
     {
         file: file, role: role, op: op, calls: calls, requests: requests, runs: runs,
         logical: {pattern: logical_pattern, sequential_share: logical_share, bytes: call_bytes},
         device: {pattern: device_pattern, sequential_share: device_share, bytes: request_bytes},
         declared_order: declared_order, changed_at: changed_at, difference: estimate, difference_low: low, difference_high: high, q_value: q_value, merged: merged,
-        loses_order: loses_order, random_sequential_ratio: random_sequential_ratio, obstacle: obstacle, watched: watched
+        loses_order: loses_order, order_ratio: order_ratio, obstacle: obstacle, watched: watched
     } AS evidence
 FROM lacking
 ORDER BY ALL

@@ -13,7 +13,7 @@
 --        wait for less, at most.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; one client thread, which waits for each of its operations, of which none reads enough_reads
---        times or more on average, so it never has more outstanding; the device is busy for less than least_busy of the
+--        times or more on average, so it never has more outstanding, and most of the time no more is in flight; the device is busy for less than least_busy of the
 --        time, or for less than least_waited of it while waits were not watched, so it is unknown whether anything
 --        waits for it; clients surely wait for less and may wait for more, hidden by locks or timers; no value of a knob
 --        was measured together with the default.
@@ -98,12 +98,14 @@ cases_judged AS (
         coalesce(possibly_waiting < getvariable('least_waited'), false) AS is_seldom_waited,
         CASE
             WHEN obstacle IS NOT NULL THEN obstacle
-            WHEN threads <= 1 AND coalesce(reads_per_op, 0) < getvariable('enough_reads') THEN 'one_client'
+            WHEN threads <= 1 AND coalesce(reads_per_op, 0) < getvariable('enough_reads')
+                AND coalesce(depth_one >= 0.5, true) THEN 'one_client'  -- else more is in flight than it waits for
             WHEN s.runs IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT coalesce(does_no_more, false)
                 AND NOT is_seldom_waited AND coalesce(waiting, busy) < getvariable('least_waited') THEN 'seldom_waited'
-            WHEN confined AND coalesce(configurations, 0) = 0 AND NOT is_seldom_waited THEN 'untried'
+            WHEN confined AND coalesce(configurations, 0) = 0 AND NOT coalesce(does_no_more, false)
+                AND NOT is_seldom_waited THEN 'untried'
         END AS obstacle
     FROM visibility v
     LEFT JOIN (FROM judged WHERE knob IS NULL) s USING (dbms, device, workload)

@@ -111,8 +111,9 @@ verdicts AS (
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
-            WHEN is_mismatch OR rules_out_effect(low, high) OR reads = 0 THEN NULL
+            WHEN is_mismatch OR reads = 0 THEN NULL
             WHEN bytes_q IS NULL OR number_q IS NULL THEN 'few_watched'
+            WHEN rules_out_effect(low, high) THEN NULL
             WHEN serving IS NULL THEN 'no_clients'
             WHEN share_low IS NULL OR share_high IS NULL THEN 'no_latency'
             WHEN matters AND (rules_out_gain(most_more) OR time_ruled_out) THEN NULL

@@ -7,7 +7,7 @@
 --        Read-mostly: a table or file with at most hardly_written writes among its requests, and least_part of all
 --        reads; written to: least_part of all writes.
 -- Mismatch: both kinds exist, reads are significantly slower while writing (false discovery rate over all cases), and
---        throughput would gain min_effect or more if they were not. Where something is written all the time, reads
+--        throughput would surely gain, and min_effect or more, if they were not. Where something is written all the time, reads
 --        surely take longer_than_alone times as long as those of the device's profile with as many in flight, or more:
 --        the profile was measured at another time, so a smaller difference proves nothing. Where the study moved such a
 --        table to another device (`layout`), that decides instead: throughput is significantly higher.
@@ -108,6 +108,7 @@ cases_judged AS (
         i.* EXCLUDE (dbms, device, workload), m.* EXCLUDE (dbms, device, workload),
         quiet_files IS NOT NULL AND written_files IS NOT NULL AS shared,
         waits_watched, waiting_share, least(gain, -ln(greatest(1 - waiting_share, 1e-9))) AS possible_gain,
+        coalesce(gain_low > 0, false) AS surely_gains,
         coalesce(compared_with = 'alone' AND low >= ln(getvariable('longer_than_alone')), false) AS much_longer,
         shared AND (much_longer OR (estimate > 0 AND is_significant(estimate, q_value))) AS are_slower,
         are_slower AND exp(gain) - 1 >= getvariable('min_effect')
@@ -121,7 +122,9 @@ cases_judged AS (
                           AND NOT coalesce(rules_out_gain(moved_high), false) THEN 'unclear_move' END
             WHEN shared AND q_value IS NULL AND NOT much_longer THEN 'no_pauses'
             WHEN are_slower AND gain IS NULL THEN 'no_clients'
-            WHEN shared AND NOT coalesce(are_slower AND exp(possible_gain) - 1 >= getvariable('min_effect'), false)
+            WHEN shared AND NOT coalesce(
+                are_slower AND surely_gains AND exp(possible_gain) - 1 >= getvariable('min_effect'), false
+            )
                 AND NOT coalesce(rules_out_gain(high), false)
                 AND NOT coalesce(rules_out_gain(least(gain_high, -ln(greatest(1 - waiting_share, 1e-9)))), false)
                 THEN 'unclear'
@@ -138,7 +141,8 @@ SELECT
     dbms, device, workload,
     verdict_of(
         obstacle,
-        CASE WHEN moved_estimate IS NULL THEN are_slower AND exp(possible_gain) - 1 >= getvariable('min_effect')
+        CASE WHEN moved_estimate IS NULL THEN
+            are_slower AND surely_gains AND exp(possible_gain) - 1 >= getvariable('min_effect')
              ELSE moved_estimate > 0 AND is_significant(moved_estimate, moved_q) END
     ) AS verdict,
     CASE WHEN verdict = 'mismatch' THEN exp(coalesce(moved_estimate, possible_gain)) END AS penalty,

@@ -29,6 +29,7 @@ judged AS (
     SELECT c.*,
         -- A longer latency of the default is another matter than a value with which throughput is lower.
         c.knob IS NOT NULL AND coalesce(d.slower OR (d.later AND NOT c.slower), false) AS as_default,
+        coalesce(d.slower, false) AS default_slower,
         (c.slower OR c.later) AND NOT as_default AS is_mismatch,
         CASE
             WHEN c.q_value IS NULL THEN 'one_block'
@@ -64,7 +65,7 @@ SELECT
     {
         lower_device: lower_device, throughput_ratio: exp(estimate), q_value: q_value, slower: slower, later: later,
         latency: {effect: exp(latency) - 1, low: exp(latency_low) - 1, high: exp(latency_high) - 1, q_value: latency_q},
-        as_default: as_default, obstacle: obstacle, is_not_slower: rules_out_loss(low), smallest: smallest_effect(low, high)
+        as_default: as_default, default_slower: default_slower, obstacle: obstacle, is_not_slower: rules_out_loss(low), smallest: smallest_effect(low, high)
     } AS evidence
 FROM (FROM judged UNION ALL BY NAME FROM alone)
 ORDER BY ALL

@@ -95,6 +95,7 @@ SELECT
     {
         baseline: baseline, step: step, mechanism: mechanism, lower_device: lower_device, higher_device: higher_device,
         lower: lower, higher: higher, ratio_of_ratios: exp(estimate), q_value: q_value, opposite: opposite, fades: fades,
+        tier_gap: getvariable('tier_gap'),
         obstacle: obstacle, unknown_device: unknown_device,
         smallest: greatest(exp((high - low) / 2) - 1, getvariable('tier_gap'))
     } AS evidence

@@ -9,7 +9,7 @@ from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Tier
 
-__all__ = ["find_bottom_disks", "find_tier", "is_loop_direct"]
+__all__ = ["find_bottom_disks", "find_tier", "is_loop_direct", "read_stat"]
 
 _MEMORY_DISKS = ("ram", "zram", "pmem")
 _CLOUD_DISKS = ("vd", "xvd")
@@ -21,6 +21,7 @@ _CLOUD_MODELS = (
     "MSFT NVMe Accelerator",
     "Virtual Disk",
 )
+_FLUSHES = slice(15, 17)  # columns of `stat`, since 5.5
 _SPEED: list[Tier] = ["hdd", "cloud", "sata_ssd", "nvme_ssd", "memory"]
 
 
@@ -37,6 +38,20 @@ def find_bottom_disks(block: BlockDevice) -> list[BlockDevice]:
 def find_tier(block: BlockDevice) -> Tier:
     """Return what kind of device the kernel says this is; the slowest one where a volume has several disks."""
     return min((_tier_of_disk(disk) for disk in find_bottom_disks(block)), key=_SPEED.index)
+
+
+def read_stat(block: BlockDevice) -> list[int]:
+    """Return the kernel's sums of a block device (https://docs.kernel.org/block/stat.html). OSError: it is gone.
+
+    The kernel counts flushes of disks only: those of a partition or a volume are the mean of the disks below.
+    """
+    path = _sysfs(block.major, block.minor)
+    sums = _read_numbers(path)
+    disks = _find_members(path)
+    if disks != {path} and not any(sums[_FLUSHES]):
+        columns = zip(*(_read_numbers(disk)[_FLUSHES] for disk in disks), strict=True)
+        sums[_FLUSHES] = [sum(column) // len(disks) for column in columns]
+    return sums
 
 
 def is_loop_direct(loop: str) -> bool:
@@ -56,11 +71,27 @@ def _block_of(path: Path) -> BlockDevice:
 def _descend(path: Path) -> set[Path]:
     if (path / "partition").exists():
         return _descend(path.parent)
-    slaves = path / "slaves"
-    below = [member.resolve() for member in slaves.iterdir()] if slaves.is_dir() else []
+    below = _list_slaves(path)
     if (image := _find_image(path)) is not None and (backing := _device_of_file(image)) is not None:
         below = [backing]
     return set().union(*(_descend(member) for member in below)) if below else {path}
+
+
+def _find_members(path: Path) -> set[Path]:
+    """Return the disks of a partition or a volume; a loop device is one, whatever it lies on."""
+    if (path / "partition").exists():
+        return _find_members(path.parent)
+    below = _list_slaves(path)
+    return set().union(*(_find_members(member) for member in below)) if below else {path}
+
+
+def _list_slaves(path: Path) -> list[Path]:
+    slaves = path / "slaves"
+    return [member.resolve() for member in slaves.iterdir()] if slaves.is_dir() else []
+
+
+def _read_numbers(path: Path) -> list[int]:
+    return [int(number) for number in (path / "stat").read_text().split()]
 
 
 def _find_image(path: Path) -> Path | None:

@@ -25,7 +25,7 @@ def list_mounts(process: Path = Path("/proc/self")) -> Iterator[Mount]:
     for line in (process / "mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         own, _, kind = line.partition(" - ")
         number, point, options = own.split()[2], own.split()[4], own.split()[5]
-        filesystem, source, more = kind.split(maxsplit=2)
+        filesystem, source, more = kind.split(" ", 2)  # the source may be empty
         major, _, minor = number.partition(":")
         together = frozenset(f"{options},{more}".split(","))
         yield Mount(Path(_unescape(point)), filesystem, _unescape(source), int(major), int(minor), together)

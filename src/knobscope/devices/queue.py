@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from knobscope.devices.block import BlockDevice
+from knobscope.errors import UserError
 
 __all__ = ["SettingRefusedError", "changed_queue"]
 
@@ -20,7 +21,7 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
 
     `settings` are names below `queue` in sysfs (Documentation/ABI/stable/sysfs-block), and so are those that are
     yielded, of the first device. Raises SettingRefusedError for a value that the kernel does not take, or a device does
-    not keep.
+    not keep, and UserError where one cannot be put back.
     """
     before = [{setting: _read(block, setting) for setting in settings} for block in blocks]
     try:
@@ -29,9 +30,20 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
                 _write(block, setting, str(value))
         yield {setting: _read(block, setting) for block in blocks[:1] for setting in settings}
     finally:
-        for block, values in zip(blocks, before, strict=True):
-            for setting, value in values.items():
+        _restore(blocks, before)
+
+
+def _restore(blocks: Sequence[BlockDevice], before: Sequence[Mapping[str, str]]) -> None:
+    """Put back all settings that can be; UserError: one cannot, which is nothing that a configuration has done."""
+    refused = []
+    for block, values in zip(blocks, before, strict=True):
+        for setting, value in values.items():
+            try:
                 _write(block, setting, value)
+            except (OSError, SettingRefusedError) as error:
+                refused.append(f"{setting} of {block.name}: {error}")
+    if refused:
+        raise UserError(f"settings of the kernel could not be put back: {'; '.join(refused)}")
 
 
 def _file(block: BlockDevice, setting: str) -> Path:

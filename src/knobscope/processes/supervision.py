@@ -66,18 +66,20 @@ def supervise(
     stderr: IO[Any] | int | None = None,
     cwd: str | Path | None = None,
     env: dict[str, str] | None = None,
+    keep: Iterable[str] = (),
 ) -> "subprocess.Popen[bytes]":
     """Start a command under a keeper; the command and all its descendants end when this process does.
 
     The keeper's pid is what the returned object knows; signals TERM, INT, QUIT and HUP sent to it go to the command,
     its exit code is the command's (128 + signal when killed, 127 when it cannot be run); USR1 ends everything. With
     `user` (root only) the command runs as that user, who gets at the paths in `reach` whatever directories they lie
-    in, and of our environment only what is no secret, with what `env` adds to it; with `network` in that network
-    namespace, with `sandbox` in those of its run, where it sees of covered directories only the paths in `reach`; with
-    `end_signal` (a name without SIG) it gets that signal before it is killed.
+    in, and of our environment only what is no secret, with what `env` adds to it, and its variables `keep`; with
+    `network` in that network namespace, with `sandbox` in those of its run, where it sees of covered directories only
+    the paths in `reach`; with `end_signal` (a name without SIG) it gets that signal before it is killed.
     """
     options = ["--end-signal", end_signal] if end_signal else []
-    added = {name: text for name, text in (env or {}).items() if os.environ.get(name) != text}
+    kept = set(keep)
+    added = {name: text for name, text in (env or {}).items() if os.environ.get(name) != text or name in kept}
     if env is not None:  # the command alone gets them: the keeper may be root, and LD_PRELOAD would be code of a spec
         own = {name: os.environ[name] for name in env if name in os.environ}
         env = own | {f"{SET_PREFIX}{name}": text for name, text in added.items()}

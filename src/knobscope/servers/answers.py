@@ -28,6 +28,8 @@ def parse_json(text: str) -> dict[str, str]:
     content, _ = json.JSONDecoder().raw_decode(text[start:])
     if isinstance(content, list):
         content = {str(row["name"]): row["value"] for row in content}
+    if not isinstance(content, dict):
+        raise ValueError(f"found {json.dumps(content)}; expected an object, or a list of objects")
     return _flatten(content, "")
 
 

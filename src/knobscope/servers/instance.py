@@ -48,6 +48,8 @@ from knobscope.specs import (
 Configuration = Mapping[str, Value]
 
 _PREFIX = "knobscope-run-"
+#: Directories below which studies keep their data.
+_OF_STUDIES = {".knobscope", ".knobscope-devices"}
 _PORTS = ("port", "port2", "port3")
 #: Link to a data directory whose path not every DBMS would understand.
 _ALIAS = "d"
@@ -127,12 +129,16 @@ class Instance:
             stderr=stderr,
             cwd=cwd,
             env=env or self.environment,
+            keep=self.dbms.environment,
         )
 
     def _reach(self, program: str) -> list[Path]:
         """Return what a command has to get at, though it may lie below a directory that only root may enter."""
         homes = [home.directory for home in self.homes.values()]
         named = [path for wanted in self.dbms.paths.values() if (path := find_path(wanted)) is not None]
+        for path in (Path(program), *named):
+            if _OF_STUDIES & set(path.resolve().parts):
+                raise UserError(f"{self.dbms.name}: {path} belongs to the data of studies, which no spec may name")
         own = [self.data, *homes, self.runtime]
         return [*own, clients_directory(), fleet_directory(), Path(program), *installed_with(Path(program)), *named]
 

@@ -115,8 +115,8 @@ def _is_same(dbms: Dbms, knob: Knob, value: Value, answer: str) -> bool:
     expected = knob.reads_back.get(value, value)
     if isinstance(expected, bool):
         spellings = (
-            {"0", "off", "false", "no", dbms.booleans[0]},
-            {"1", "on", "true", "yes", dbms.booleans[1]},
+            {"0", "off", "false", "no", dbms.booleans[0].lower()},
+            {"1", "on", "true", "yes", dbms.booleans[1].lower()},
         )
         return answer.lower() in spellings[int(expected)]
     if isinstance(expected, int | float):

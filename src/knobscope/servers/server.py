@@ -81,6 +81,7 @@ class Server:
         self.instance = instance
         self.life = life
         self.log = log
+        self._said = ""  # by the command that asks whether it is ready
         write_config_files(instance, configuration, "start")
         command = [*instance.fill_command(life.start, configuration, "start"), *map(instance.fill, arguments)]
         with open_log(log) as output:
@@ -103,7 +104,8 @@ class Server:
             if self._answers():
                 return
             if time.monotonic() > deadline:
-                raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s", read_tail(self.log))
+                words = f"; {self.life.ready[0]} says: {self._said}" if self.life.ready and self._said else ""
+                raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s{words}", read_tail(self.log))
             time.sleep(0.02)
         code = self.process.returncode
         raise ServerFailedError(f"the server ended with exit code {code}", read_tail(self.log), code)
@@ -115,7 +117,9 @@ class Server:
         command = self.instance.fill_command(self.life.ready, {}, "start")
         check = self.instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            return capture(check, _CHECK_S)[0] == 0
+            code, said, _ = capture(check, _CHECK_S)
+            self._said = (said.strip().splitlines() or [""])[-1]
+            return code == 0
         except subprocess.TimeoutExpired:
             return False
         except OutputLimitError as error:

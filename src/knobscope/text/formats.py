@@ -110,6 +110,8 @@ def format_share(share: float | None) -> str:
     if share is None or math.isnan(share):
         return UNKNOWN
     percent = 100 * share
+    if 99.5 <= percent < 100:  # not all of it
+        return f"{math.floor(10 * percent) / 10:.1f}{_SPACE}%"
     if abs(percent) >= 10 or percent == round(percent):
         return f"{percent:.0f}{_SPACE}%"
     return f"< 0.1{_SPACE}%" if 0 < percent < 0.1 else f"{percent:.1f}".removesuffix(".0") + f"{_SPACE}%"

@@ -17,6 +17,7 @@ from knobscope.watch.profile import Profile
 __all__ = ["conclude", "sum_depths"]
 
 _MOSTLY = 0.5
+_NEARLY_ALL = 0.995
 
 
 def conclude(profile: Profile) -> str:
@@ -51,8 +52,8 @@ def sum_depths(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float] | None:
 
 
 def _describe_share(part: int, total: int) -> str:
-    share = format_share(part / total)
-    return f"All {'' if part == total else 'but a few '}of" if share.startswith("100") else f"{share} of"
+    is_nearly_all = part / total >= _NEARLY_ALL
+    return f"All {'' if part == total else 'but a few '}of" if is_nearly_all else f"{format_share(part / total)} of"
 
 
 def _name(op: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knobscope.devices import BlockDevice
+from knobscope.devices.disks import read_stat
 from knobscope.processes import list_tree
 from knobscope.tables import IoProfileRow, empty_row
 from knobscope.watch.interface import OPERATIONS, Place, Profile, Scope, Watch, WatchFailedError
@@ -24,6 +25,10 @@ _COLUMNS: dict[str, tuple[int, int | None]] = {
     "discard": (11, 13),
     "flush": (15, None),
 }
+_UNSEEN = (
+    "what threads wait for could not be seen: that needs root, or the server's user with kernel.yama.ptrace_scope = 0, "
+    "and a kernel with schedstat"
+)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -39,7 +44,6 @@ class ProcfsWatch(Watch):
 
     def __init__(self, block: BlockDevice, scope: Scope, reason: str | None = None) -> None:
         self.reason = reason
-        self._stat = Path(f"/sys/dev/block/{block.major}:{block.minor}/stat")
         self._scope = scope
         self._roots: list[int] = []
         self._block = block
@@ -69,10 +73,12 @@ class ProcfsWatch(Watch):
         if self._before is None:
             raise WatchFailedError("no run is being watched: `begin` comes before `end`")
         (begin, before, cpu_s, processors, levels), self._before = self._before, None
-        now, waits = self._read_stat(), self._sampler.stop() if self._sampler else None
+        ended, now = time.monotonic(), self._read_stat()
+        waits = self._sampler.stop() if self._sampler else None
         self._sampler = None
+        added_cpu_s = _read_cpu_s(self._roots) - cpu_s
         profile: Profile = {
-            "duration_s": time.monotonic() - begin,
+            "duration_s": ended - begin,
             "monitor": "procfs",
             "scope": self._scope,
             "lost_events": None,
@@ -102,10 +108,13 @@ class ProcfsWatch(Watch):
             "addresses": [],
             "submitters": [],
             "series": [],
-            "cpu_s": _read_cpu_s(self._roots) - cpu_s if self._roots else None,
+            # A process that ended where nobody of the tree waited for it has taken its CPU time along.
+            "cpu_s": added_cpu_s if self._roots and added_cpu_s >= 0 else None,
             "machine_cpu_share": processors.busy_share(),
             "levels": levels.list_rows(),
         }
+        if self._is_attached and waits is None:
+            profile["limits"] = [_UNSEEN]
         return {**profile, **waits} if waits else profile
 
     def close(self) -> None:
@@ -115,9 +124,9 @@ class ProcfsWatch(Watch):
 
     def _read_stat(self) -> list[int]:
         try:
-            return [int(number) for number in self._stat.read_text().split()]
+            return read_stat(self._block)
         except OSError as gone:
-            raise WatchFailedError(f"{self._stat} cannot be read: {gone.strerror}; is the device gone?") from gone
+            raise WatchFailedError(f"{gone.filename} cannot be read: {gone.strerror}; is the device gone?") from gone
 
 
 def _operation_row(op: str, before: list[int], now: list[int]) -> IoProfileRow:

@@ -60,6 +60,16 @@ def require_replaceable(directory: Path) -> None:
     others = {entry.name for entry in directory.glob("*")} - {f"{table}.parquet" for table in TRACE_TABLES}
     if others:
         raise UserError(f"--trace: {directory} holds {min(others)}; {expected}")
+    part = _name_part(directory)
+    if part.is_symlink() or (part.exists() and not part.is_dir()):
+        raise UserError(f"--trace: {part} is in the way, where {directory} is written first; expected no such file")
+    if strangers := {entry.name for entry in part.glob("*")} - {f"{table}.parquet" for table in TRACE_TABLES}:
+        raise UserError(f"--trace: {part}, where {directory} is written first, holds {min(strangers)}; remove it")
+
+
+def _name_part(directory: Path) -> Path:
+    """Return where a trace is written before it appears."""
+    return directory.with_name(directory.name + ".part")
 
 
 @contextmanager
@@ -70,6 +80,8 @@ def _telling_of_refusal(directory: Path) -> Iterator[None]:
         yield
     except duckdb.Error as error:  # a full disk
         raise UserError(f"the trace cannot be written to {directory}: {describe_refusal(error)}") from error
+    except OSError as error:
+        raise UserError(f"the trace cannot be written to {directory}: {error.strerror}") from error
 
 
 class Announced(TypedDict):
@@ -123,14 +135,14 @@ class Recording:
         if self._failure:
             reason = self._failure.strerror
             raise UserError(f"the trace cannot be kept in {self._directory}: {reason}") from self._failure
-        part = directory.with_name(directory.name + ".part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
+        part = _name_part(directory)
         with (
             _telling_of_refusal(directory),
             tempfile.TemporaryDirectory(dir=self._directory) as spill,
             duckdb.connect() as connection,
         ):
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
             connection.execute("SET memory_limit = '1GB'")
             connection.execute("SET temp_directory = '" + spill.replace("'", "''") + "'")
             for table, columns in TRACE_TABLES.items():
@@ -141,8 +153,8 @@ class Recording:
             self._insert_events(connection, EventNamer(trees, named))
             for table in TRACE_TABLES:
                 connection.execute(f"COPY {table} TO ? (FORMAT parquet)", [str(part / f"{table}.parquet")])
-        shutil.rmtree(directory, ignore_errors=True)
-        part.rename(directory)
+            shutil.rmtree(directory, ignore_errors=True)
+            part.rename(directory)
         return self._events, sum(row["lost"] for row in self._lost)
 
     def close(self) -> None:

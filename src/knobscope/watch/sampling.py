@@ -30,7 +30,8 @@ __all__ = ["SampledWaits", "WaitSampler"]
 _PROC = Path("/proc")
 _PAUSE_S = 0.02  # between two looks, on average
 _LARGEST_SHARE = 0.05  # of a processor, that looking may take
-_TREE_S = 1.0  # after which new processes are looked for, and times read
+_TREE_S = 0.2  # after which new processes are looked for
+_REFRESH_S = 1.0  # after which times and names are read; of younger threads times are, at every look
 _MAX_TITLE = 200
 _NO_CALL = -1  # a page fault, or a thread of the kernel
 
@@ -94,6 +95,19 @@ class _Thread:
     places: Counter[tuple[str, str]] = field(default_factory=Counter)
     served: int = 0
     was_idle: bool = False
+    name: str = ""
+    title: str = ""
+
+    def read_times(self, tid: int) -> None:
+        """Read for how long it has computed and queued up to now, if it is still there."""
+        if times := _read_times(self.pid, tid):
+            self.last, self.seen_s = times, time.monotonic()
+
+    def read_names(self, tid: int) -> None:
+        """Read its name and the command line of its process, which change after its birth, if they are still there."""
+        self.name = _read(_PROC / str(self.pid) / "task" / str(tid) / "comm").strip() or self.name
+        title = _read(_PROC / str(self.pid) / "cmdline").rstrip("\0").replace("\0", " ")
+        self.title = title[:_MAX_TITLE] or self.title
 
     @property
     def wall_us(self) -> float:
@@ -130,13 +144,13 @@ class WaitSampler:
         self._looking = self._worker.submit(self._run)
 
     def stop(self) -> SampledWaits | None:
-        """Return what was seen; None: no thread of them was seen asleep, or we may not know in which call."""
+        """Return what was seen; None: no thread was seen asleep, or we may not know in which call, or for how long."""
         self._is_over.set()
         self._looking.result()
         self._worker.shutdown()
         self._refresh()
         rows = [(tid, thread) for tid, thread in sorted(self._threads.items()) if thread.seen_s > thread.began_s]
-        if not any(thread.seen for _, thread in rows):
+        if not any(thread.seen for _, thread in rows) or not any(thread.last[0] for _, thread in rows):
             return None
         return {
             "wait_threads": [_describe_thread(tid, thread) for tid, thread in rows],
@@ -146,22 +160,25 @@ class WaitSampler:
         }
 
     def _run(self) -> None:
-        tree_s, pids = -_TREE_S, list[int]()
+        tree_s, refresh_s, pids = -_TREE_S, -_REFRESH_S, list[int]()
         pauses = random.Random()  # noqa: S311 - so that nothing which repeats itself is always met in the same place
         while not self._is_over.is_set():
             began = time.monotonic()
             if began - tree_s >= _TREE_S:
                 tree_s, pids = began, list_tree(self._roots)
+            if began - refresh_s >= _REFRESH_S:
+                refresh_s = began
                 self._refresh()
             self._look(pids, began)
             took = time.monotonic() - began
             self._is_over.wait(max(pauses.uniform(0.5, 1.5) * _PAUSE_S, took / _LARGEST_SHARE))
 
     def _refresh(self) -> None:
-        """Read how long each thread has computed and queued up to now."""
+        """Read times and names of each thread; what an epoll descriptor looks at is looked up again."""
+        self._sockets.clear()
         for tid, thread in self._threads.items():
-            if times := _read_times(thread.pid, tid):
-                thread.last, thread.seen_s = times, time.monotonic()
+            thread.read_times(tid)
+            thread.read_names(tid)
 
     def _look(self, pids: Sequence[int], now_s: float) -> None:
         """Count what each thread sleeps in at this moment."""
@@ -172,8 +189,11 @@ class WaitSampler:
                 if (times := _read_times(pid, tid)) is None:
                     continue
                 self._threads[tid] = _Thread(pid, now_s, times, times, now_s)
+                self._threads[tid].read_names(tid)
             found = self._find_reason(pid, tid)
             thread = self._threads[tid]
+            if now_s - thread.began_s < _REFRESH_S:
+                thread.read_times(tid)
             is_idle = found is not None and found.reason == "network"
             thread.served += thread.was_idle and not is_idle
             thread.was_idle = is_idle
@@ -216,7 +236,9 @@ class WaitSampler:
             lines = _read(_PROC / str(pid) / "fdinfo" / str(descriptor)).splitlines()
             targets = [line.split()[1] for line in lines if line.startswith("tfd:")]
             links = [_read_link(_PROC / str(pid) / "fd" / target) for target in targets]
-            self._sockets[key] = not links or any(link is None or link.startswith("socket:") for link in links)
+            if not links:  # it has been closed since, or is not ours to see
+                return True
+            self._sockets[key] = any(link is None or link.startswith("socket:") for link in links)
         return self._sockets[key]
 
 
@@ -228,12 +250,11 @@ def _list_threads(pids: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
-    title = _read(_PROC / str(thread.pid) / "cmdline").rstrip("\0").replace("\0", " ")
     return {
         "tid": tid,
         "pid": thread.pid,
-        "name": _read(_PROC / str(thread.pid) / "task" / str(tid) / "comm").strip(),
-        "title": title[:_MAX_TITLE],
+        "name": thread.name,
+        "title": thread.title,
         "wall_us": thread.wall_us,
         "is_followed": True,
         "served": thread.served,

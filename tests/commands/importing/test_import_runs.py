@@ -12,7 +12,8 @@ from tables_of_runs import GOOD, HEADER, Import
 
 from knobscope.cli import main
 from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
-from knobscope.specs import Dbms, load_study
+from knobscope.commands.importing.knobs import ImportedKnob
+from knobscope.specs import Dbms, load_study, read_spec
 from knobscope.stages.detect import run_rules, write_findings
 from knobscope.tables import read_table
 
@@ -149,6 +150,34 @@ def test_knobs_of_a_known_dbms_need_no_description(import_table: Import, tmp_pat
     ours = sqlite.knobs["synchronous"]
     assert (knob.mechanism, knob.expect, knob.durability) == (ours.mechanism, ours.expect, ours.durability)
     assert (knob.values, knob.default) == (ours.values, ours.default)
+
+
+@pytest.mark.parametrize(
+    ("knob", "texts", "values"),
+    [
+        ("innodb_flush_log_at_trx_commit", ["0.0", "2.0"], [0, 2]),  # as pandas writes a column with gaps
+        ("innodb_buffer_pool_size", ["8MB", "128MB"], [8 << 20, 128 << 20]),
+        ("innodb_old_blocks_pct", ["37.0", "5.0"], [37, 5]),
+        ("innodb_adaptive_hash_index", ["1", "0"], [True, False]),
+        ("innodb_flush_method", ["o_direct", "FSYNC"], ["O_DIRECT", "fsync"]),
+    ],
+)
+def test_values_of_a_known_knob_are_its_own_however_they_are_spelled(
+    knob: str, texts: list[str], values: list[object]
+) -> None:
+    spec = read_spec(ROOT / "specs/dbms/mysql.yaml", Dbms, None)[1].knobs[knob]
+    imported = ImportedKnob(texts, spec, {})
+    assert imported.known is not None
+    assert [imported.values[text] for text in texts] == values
+    assert [type(imported.values[text]) for text in texts] == [type(value) for value in values]
+
+
+def test_a_row_that_states_the_default_is_one_of_the_default_configuration(import_table: Import) -> None:
+    assert import_table(*GOOD, "1,mydb,disk,hdd,load,Cache,16,0,98") == 0
+    with duckdb.connect() as connection:
+        plan = "FROM read_parquet('results/theirs/**/plan/*.parquet')"
+        query = f"SELECT is_sentinel, count(*) {plan} GROUP BY ALL ORDER BY ALL"
+        assert connection.execute(query).fetchall() == [(False, 4), (True, 4)]
 
 
 def test_words_without_an_order_cannot_be_raised(

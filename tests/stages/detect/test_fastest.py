@@ -37,7 +37,14 @@ class Measured:
             )
         self._rng = np.random.default_rng(1)
 
-    def add(self, block: str, times: float, changes: Mapping[str, Value] | None = None, level: float = 100.0) -> str:
+    def add(
+        self,
+        block: str,
+        times: float,
+        changes: Mapping[str, Value] | None = None,
+        level: float = 100.0,
+        session: str | None = None,
+    ) -> str:
         """Add a run that is so many times as fast as the default, in a block of this level; return its name."""
         self.runs += 1
         configuration = json.dumps({**DEFAULT, **(changes or {})}, sort_keys=True)
@@ -47,9 +54,9 @@ class Measured:
             [block, configuration, configuration, not changes],
         )
         self.connection.execute(
-            "INSERT INTO runs (run_id, block_id, dbms, device, workload, config_id, is_sentinel, status,"
-            " throughput_ops) VALUES (?, ?, ?, ?, ?, ?, ?, 'ok', ?)",
-            [run, block, *CASE, configuration, not changes, ops],
+            "INSERT INTO runs (run_id, block_id, session, dbms, device, workload, config_id, is_sentinel, status,"
+            " throughput_ops) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'ok', ?)",
+            [run, block, session, *CASE, configuration, not changes, ops],
         )
         return run
 
@@ -87,6 +94,29 @@ def test_one_lucky_run_is_worth_less_than_many(measured: Measured) -> None:
             measured.add("b0", 0.5 + cache % 3, {"synchronous": "normal", "cache_size": cache, "page_size": page})
     measured.add("b0", 3.05, {**FULL_WAL, "synchronous": "extra"})
     assert measured.pick()["none"] == FULL_WAL
+
+
+def test_of_equally_fast_ones_the_least_change_wins(measured: Measured) -> None:
+    for times in (2.99, 3.0, 3.0, 3.01):
+        measured.add("b0", times, {"synchronous": "normal"})
+        measured.add("b0", 1.004 * times, {"synchronous": "off"})
+        measured.add("b0", 1.004 * times, NORMAL_WAL)
+    assert measured.pick() == {"any": {"synchronous": "normal"}}
+
+
+def test_a_risk_that_gains_nothing_is_not_named(measured: Measured) -> None:
+    for times in (2.99, 3.0, 3.0, 3.01):
+        measured.add("b0", 1.004 * times, {**FULL_WAL, "synchronous": "extra"})
+        measured.add("b0", times, {"synchronous": "off"})
+    assert measured.pick() == {"none": {**FULL_WAL, "synchronous": "extra"}}
+
+
+def test_runs_of_a_resumed_block_are_compared_within_their_session(measured: Measured) -> None:
+    for session, level in (("before", 100.0), ("after", 300.0)):
+        measured.add("b2", 1.0, level=level, session=session)
+    measured.add("b2", 1.2, FULL_WAL, level=100.0, session="before")
+    measured.add("b2", 1.0, {"synchronous": "extra"}, level=300.0, session="after")
+    assert measured.pick() == {"none": FULL_WAL}
 
 
 def test_a_run_that_was_set_aside_wins_nothing(measured: Measured) -> None:

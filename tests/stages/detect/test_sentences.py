@@ -67,7 +67,7 @@ def test_one_client_thread_is_no_fault_of_a_default_configuration(
     assert set(make_study(**made, threads=16).judge("default_profile")["verdict"]) == {"mismatch"}
     (row,) = make_study(**made, threads=1).judge("default_profile").itertuples()
     assert row.verdict == verdict, row.sentence
-    said = "its single client thread waits for each operation and issues no more"
+    said = "its single client thread waits for each operation, so no more requests are in flight"
     assert (said in row.sentence) == (verdict == "insufficient")
 
 

@@ -105,6 +105,17 @@ def test_time_that_requests_still_take_without_cost_may_be_the_way_to_the_model(
     assert refuted == ("not_tested" if found.is_open else "no")
 
 
+def test_cpu_spent_on_order_is_not_refuted_by_the_way_to_the_model() -> None:
+    """Asked by default, of one device only: what remains there may be the way, so the runs tell nothing."""
+    found = Answer(replace(ask(), blamed=frozenset({"everything"})))
+    for name, micros in ((ITSELF, 1000), ("everything", 950)):
+        found.add(name, [{**row, "busy_us": 0 if row["is_reference"] else 600} for row in pairs(name, micros)])
+    assert found.whole is not None
+    assert found.whole.is_minor
+    assert found.conclusion == "undecided"
+    assert judge_finding(found, cause("io_sequentiality"), "It sorts.")["confirmed"] is None
+
+
 def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
     """Asked by default: one device each. What they leave open stays with fio."""
     asked = replace(ask(), blamed=frozenset({"flush"}))

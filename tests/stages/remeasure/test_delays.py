@@ -158,7 +158,7 @@ def test_an_effect_that_is_not_there_behind_the_program_is_not_followed() -> Non
     found.add(NO_DELAY, measure(NO_DELAY, (200.0, 200.0), ({}, {}), 1))
     assert not found.is_open
     assert found.conclusion == "undecided"
-    assert "Behind the program it did not" in found.describe()
+    assert "Behind the program the difference is not clear" in found.describe()
     assert judge_finding(found, cause("flush"), "It flushes.")["confirmed"] is None
 
 

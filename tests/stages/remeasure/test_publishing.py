@@ -112,6 +112,20 @@ def test_a_gap_between_tiers_gets_the_new_effect_on_its_side() -> None:
     assert list_new_effects([answer]) == []
 
 
+def test_an_effect_that_is_no_longer_reversed_on_the_higher_tier_is_not_said_to_be() -> None:
+    sides = {
+        "lower": {"effect": -0.08, "low": -0.1, "high": -0.06},
+        "higher": {"effect": 0.09, "low": 0.07, "high": 0.11},
+    }
+    tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer", "opposite": True, "ratio_of_ratios": 1.185}
+    swept = finding("tier", 0.185, **sides, **tiers, tier_gap=0.2, smallest=0.2)
+    remainder = Amount(math.log(0.92), 0.001, 8)
+    answer = answer_with(0.999, replace(QUESTION, other_device="hdd-7200", remainder=remainder, swept=None))
+    row = restate_finding(answer, SPECS.rules["tier"], swept, Sentences(SPECS.dbms))  # type: ignore[arg-type]
+    assert (row["verdict"], row["penalty"]) == ("insufficient", None)
+    assert "reversed" not in row["sentence"]
+
+
 def test_an_effect_that_did_not_reproduce_keeps_its_figures() -> None:
     swept = finding("intuition", 1.0, expect="faster", throughput_ratio=2.0)
     answer = answer_with(1.0)

@@ -113,7 +113,7 @@ def test_runs_that_were_set_aside_are_reported_at_once(
         (
             0.00027,
             "write back",
-            "The default configuration itself flushes 0.00027 times per operation, so it can also lose committed",
+            "The default configuration itself flushes once in 3,704 operations, so it can also lose committed",
         ),
         (
             0.0,
@@ -238,6 +238,20 @@ def test_the_fastest_configurations_are_blocks_to_copy(
     assert blocks[1].find(".//{*}pre") is None
     assert "did not prove faster than the default in 4 new pairs of runs (10 % slower to 30 % faster)" in said[1]
     assert "synchronous risks committed data" in said[1]
+
+
+def test_what_keeps_a_default_that_risks_data_is_not_called_safe(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    risky = (
+        """UPDATE fastest SET configuration = replace(configuration, '"synchronous": "full"', '"synchronous": "off"')"""
+    )
+    page = render(changed_study(f"{risky} WHERE risk = 'none'"), specs, tmp_path)
+    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
+    said = " ".join("".join(blocks[0].itertext()).replace("\u00a0", " ").split())
+    assert said.startswith("Fastest configuration without additional risk")
+    assert "the default configuration risks committed data itself (synchronous = off)" in said
+    assert "Safe by its spec" not in said
 
 
 def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page: Page) -> None:

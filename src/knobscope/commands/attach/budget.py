@@ -24,6 +24,7 @@ _FAULTS = {
     "runnable": "cpu",
     "preempted": "cpu",
     "lock": "lock",
+    "async": "async",
 }
 _DEVICE = ("flush", "journal", "write", "read")
 _WORDS = {
@@ -33,6 +34,7 @@ _WORDS = {
     "read": "waits for reads",
     "cpu": "is spent computing or waiting for a processor",
     "lock": "waits for locks",
+    "async": "waits for requests of io_uring or libaio, to a device or the network",
     "other": "waits for something that is neither the device, a processor nor a lock",
 }
 #: A thread that waits by itself for one of these has nothing to do.
@@ -84,9 +86,12 @@ class Budget:
     def is_idle(self, facts: Facts) -> bool:
         """Whether clients waited for next to nothing: a session that waits all the time is something, of however many.
 
-        On a busy machine, waking up by a timer takes time as well, in each session.
+        On a busy machine, waking up by a timer takes time as well, in each session: on processors, and in their queue.
         """
-        return self.active_us < (_IDLE_TIMER * self.wall_us if facts.is_idle else _IDLE * self.window_us)
+        waiting_us = self.active_us - sum(us for reason, us in self.by_reason.items() if _FAULTS.get(reason) == "cpu")
+        if facts.is_idle and (not self.sessions or waiting_us < _IDLE * self.window_us):
+            return self.active_us < _IDLE_TIMER * self.wall_us
+        return self.active_us < _IDLE * self.window_us
 
     @property
     def device_share(self) -> float:
@@ -126,7 +131,7 @@ class Budget:
             share += ", whose holders wait for their own clients, or sleep, meanwhile"
         if name in _DEVICE and self.device_share - self.by_fault[name] >= _LEAST:
             share += f", {format_share(self.device_share)} for the device in all"
-        if name in ("cpu", "lock", "other") or facts.depth is None:
+        if name in ("cpu", "lock", "async", "other") or facts.depth is None:
             return share
         return f"{share}; {'one request' if facts.has_one else f'{format_decimals(facts.depth, 1)} requests'} in flight"
 

@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.program import Running
 from knobscope.devices import device_lock, find_block_device, open_device
-from knobscope.durable_files import write_sealed
+from knobscope.durable_files import DamagedFileError, write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Device
 from knobscope.stages.characterise.profile import characterise_device
@@ -36,10 +36,21 @@ _TOLD = {"profile_too_low": "so the profile is too low: measure it again (`--cha
 def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
     """Return the profile that was named, else the latest below results/ that was measured on this device."""
     if named is not None:
-        return read_document(named, DeviceProfile)
-    profiles = [read_document(path, DeviceProfile) for path in Path("results").glob("*/devices/*.json")]
+        try:
+            return read_document(named, DeviceProfile)
+        except DamagedFileError as damaged:  # not to be put aside: it may be any file of the user
+            raise UserError(f"--profile: {damaged}; expected what `knobscope characterise --out` writes") from damaged
+    profiles = list(_list_profiles(Path("results")))
     matches = [profile for profile in profiles if profile.get("block_device") == data.block.name]
     return max(matches, key=lambda profile: str(profile["measured_at"]), default=None)
+
+
+def _list_profiles(results: Path) -> Iterator[DeviceProfile]:
+    for path in results.glob("*/devices/*.json"):
+        try:
+            yield read_document(path, DeviceProfile)
+        except DamagedFileError as damaged:
+            print(f"knobscope: passed over: {damaged}", file=sys.stderr)
 
 
 def measure_device(directory: Path, data: DataPlace, out: Path | None) -> DeviceProfile:

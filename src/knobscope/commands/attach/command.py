@@ -35,6 +35,7 @@ __all__ = ["add_parser"]
 
 _UNIT = 4096
 _STEP_S = 0.1
+_ENDED = ("Z", "X")  # states of a process of which only the exit code is left
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -48,6 +49,8 @@ def _run(args: argparse.Namespace) -> int:
     is_live = args.seconds is None and sys.stdout.isatty() and not (args.json or args.html or args.write_study)
     choice = {"probes": ("waits",), "light": args.light}
     with interruptible() as is_over, open_watch(subject.data.block, unit, "process", args.monitor, **choice) as watch:
+        if is_over():
+            raise KeyboardInterrupt  # before there was anything to say
         if watch.monitor == "light" and not args.light:
             print(f"knobscope: more than {LIGHT_RATE:,} requests/s: light mode (--no-light)", file=sys.stderr)
         if watch.reason is not None:
@@ -124,9 +127,12 @@ class _Window:
         window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] != "bpf" else None
         limits = format_losses(profile).splitlines()
         trees, both = before, None
-        if self.is_alive():
+        try:
             trees, both = [*before, *data.read_trees()], (surroundings, self._read_surroundings())
-        else:
+        except OSError:
+            if self.is_alive():
+                raise
+        if not self.is_alive():
             limits.insert(0, f"process {self._subject.target.pid} ended during the window")
         return diagnose(self._subject, profile, trees, self._unit, self._device, limits, window_sums, both)
 
@@ -144,7 +150,13 @@ class _Window:
 
     def is_alive(self) -> bool:
         """Whether the server still runs."""
-        return (PROC / str(self._subject.target.pid)).exists()
+        try:
+            words = (
+                (PROC / str(self._subject.target.pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            )
+        except OSError:
+            return False
+        return words[0] not in _ENDED
 
 
 def _parse_seconds(text: str) -> float:

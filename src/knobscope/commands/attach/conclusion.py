@@ -46,9 +46,10 @@ _REMEDIES = {"flush": _PROTECTED, "journal": _PROTECTED, "read": _MEMORY, "one_r
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The answer: `at_fault` is a key of MECHANISMS, or `cpu`, `lock`, `idle`, `neighbour`, `other`; then the words.
+    """The answer, and its words.
 
-    `remedies` are what helps that is no knob.
+    `at_fault` is a key of MECHANISMS, or `cpu`, `lock`, `async`, `idle`, `neighbour`, `other`. `remedies` are what helps
+    that is no knob.
     """
 
     at_fault: str
@@ -80,7 +81,7 @@ def conclude(
         at_fault, headline = cause.name, f"{cause.sentence}. {_capitalise(headline)}"
     remedies = cause.remedies if cause is not None else _REMEDIES.get(at_fault, ())
     is_device = at_fault in _DEVICE
-    if not is_device and at_fault not in ("idle", "neighbour"):
+    if not is_device and at_fault not in ("idle", "neighbour", "async"):
         headline = f"Not the device: {headline}"
     return Conclusion(at_fault, f"{_capitalise(headline)}.", is_device, evidence, remedies)
 

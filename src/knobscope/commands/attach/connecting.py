@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, Session, read_back
@@ -92,5 +92,7 @@ def _read_url(url: str, password: str | None = None) -> tuple[dict[str, str], li
         properties = {"redis.port": str(port or 6379)} if parts.hostname else {"redis.socket": parts.path}
         return properties | ({"redis.password": password} if password else {}), []
     if parts.scheme == "mongodb":
+        if password and parts.username and not parts.password:
+            url = url.replace(f"{parts.username}@", f"{parts.username}:{quote(password, safe='')}@", 1)
         return {"mongodb.url": url}, []
     raise UserError(f"--connect: found {parts.scheme or 'no scheme'}; expected {_EXPECTED}")

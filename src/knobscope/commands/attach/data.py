@@ -137,7 +137,8 @@ def _see(pid: int, directory: Path, mount: Mount) -> Path:
     """
     upper = next((option[9:] for option in mount.options if option.startswith("upperdir=")), None)
     if mount.filesystem == "overlay" and upper is not None:
-        return Path(upper) / directory.relative_to(mount.point)
+        path = Path(upper) / directory.relative_to(mount.point)
+        return next(place for place in (path, *path.parents) if place.exists())  # nothing is written yet below that one
     if (PROC / str(pid) / "ns" / "mnt").readlink() == (PROC / "self" / "ns" / "mnt").readlink():
         return directory
     return PROC / str(pid) / "root" / str(directory).lstrip("/")

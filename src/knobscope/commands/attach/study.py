@@ -1,5 +1,6 @@
 """Writes the study to run next: the running version, its settings as baseline, and the knobs that are at fault."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,8 @@ def _render(name: str, dbms: Dbms, diagnosis: Diagnosis, device: str, knobs: Seq
         "The baseline has the settings in force that differ from the defaults.",
         *(f"Not in it, since the spec does not allow the value: {setting}" for setting in left_out),
     ]
-    comment = "".join(f"# {line}".rstrip() + "\n" for line in head)
+    # On one line each: what a process has in its arguments or names must not become a key of the study.
+    comment = "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in head)
     return comment + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -124,8 +126,9 @@ def _choose_device(file: Path, diagnosis: Diagnosis, root: Path) -> tuple[str, s
     for path in sorted((file.absolute().parent.parent / "devices").glob("*.yaml")):
         device = read_spec(path, Device, None)[1]
         place = None if device.path is None else root / device.path
-        if place is not None and place.is_dir() and find_block_device(place) == data.block:
-            return device.name, None
+        with contextlib.suppress(UserError):  # it lies on no block device
+            if place is not None and place.is_dir() and find_block_device(place) == data.block:
+                return device.name, None
     point = _find_point(data)
     spec = {
         "name": f"{file.stem}-device",

@@ -10,6 +10,8 @@ from knobscope.commands.attach.facts import Facts, Operation
 from knobscope.commands.attach.processes import PROC, find_hierarchy
 from knobscope.commands.attach.target import Target
 from knobscope.devices import BlockDevice
+from knobscope.devices.disks import find_bottom_disks, read_stat
+from knobscope.processes import list_tree
 from knobscope.text.formats import format_share, format_size
 
 __all__ = ["Sums", "complete_facts", "complete_light_facts", "describe_sums", "read_sums"]
@@ -17,7 +19,10 @@ __all__ = ["Sums", "complete_facts", "complete_light_facts", "describe_sums", "r
 #: Operation -> column of requests and of milliseconds in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; flushes since 5.5).
 _COLUMNS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14), "flush": (15, 16)}
-_BUSY, _WEIGHTED = 9, 10  # milliseconds with a request in flight, and of all requests together
+#: Milliseconds with a request in flight, and of all requests together. Before 6.10 the kernel takes each request that
+#: begins for a whole tick of its clock: if the first are more than the second, they are not known.
+_BUSY, _WEIGHTED = 9, 10
+_MILLISECONDS = {_BUSY, _WEIGHTED, *(column for _, column in _COLUMNS.values())}
 #: The file system's journal writes for whoever flushes, and counts as nobody's: at each flush its own two blocks, and
 #: three of what a file that grows changes.
 _JOURNAL_BYTES = 5 * 4096
@@ -52,8 +57,8 @@ def read_sums(block: BlockDevice, target: Target) -> Sums:
     pressure = next((path for path in pressures if path.exists()), None)
     return Sums(
         time.monotonic(),
-        [int(word) for word in Path(f"/sys/dev/block/{block.major}:{block.minor}/stat").read_text().split()],
-        _add_processes(target.pids),
+        read_stat(block),
+        _add_processes(list_tree(sorted(target.pids))),
         None if directory is None else _read_group(directory / "io.stat", block),
         None if pressure is None else _read_stalled(pressure),
         "" if pressure is None else str(pressure),
@@ -62,23 +67,31 @@ def read_sums(block: BlockDevice, target: Target) -> Sums:
 
 def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts that procfs lacks: times and depth of the whole device, and others' share of its bytes."""
-    added = [now - then for then, now in zip(before.device, after.device, strict=True)]
+    added = _subtract(before, after)
     operations = {op: _time_operation(op, operation, added) for op, operation in facts.operations.items()}
-    depth = added[_WEIGHTED] / added[_BUSY] if added[_BUSY] else None
+    depth = added[_WEIGHTED] / added[_BUSY] if 0 < added[_BUSY] <= added[_WEIGHTED] else None
     return _add_shares(replace(facts, operations=operations, depth=depth), before, after)
 
 
 def complete_light_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts that light mode lacks, which knows the depth over the whole time."""
-    shared = _add_shares(facts, before, after)
+    shared, added = _add_shares(facts, before, after), _subtract(before, after)
     if shared.depth is None or not shared.busy_share:
         return shared
+    if added[_BUSY] > added[_WEIGHTED]:
+        return replace(shared, depth=None)
     return replace(shared, depth=shared.depth / shared.busy_share)
+
+
+def _subtract(before: Sums, after: Sums) -> list[int]:
+    """Return what each column has gained; milliseconds have 32 bits in the kernel."""
+    columns = enumerate(zip(before.device, after.device, strict=True))
+    return [(now - then) % (1 << 32) if i in _MILLISECONDS else now - then for i, (then, now) in columns]
 
 
 def _add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts with the share of the time that the device is busy, and that of others in its bytes."""
-    added = [now - then for then, now in zip(before.device, after.device, strict=True)]
+    added = _subtract(before, after)
     moved = (added[2] + added[6]) * _SECTOR
     own = _difference(before.group, after.group)
     own = _difference(before.written, after.written) if own is None else own
@@ -91,7 +104,7 @@ def _add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
     return replace(
         facts,
         operations=operations,
-        busy_share=min(added[_BUSY] / (1000 * (after.at_s - before.at_s)), 1.0),
+        busy_share=min(min(added[_BUSY], added[_WEIGHTED]) / (1000 * (after.at_s - before.at_s)), 1.0),
         foreign_share=foreign,
     )
 
@@ -132,12 +145,14 @@ def _add_processes(pids: Iterable[int]) -> int | None:
 
 
 def _read_group(file: Path, block: BlockDevice) -> int | None:
+    groups: dict[str, dict[str, str]] = {}
     with contextlib.suppress(OSError):  # the controller is off
         for line in file.read_text().splitlines():
             number, *fields = line.split()
-            if number == f"{block.major}:{block.minor}":
-                values = dict(field.split("=") for field in fields)
-                return int(values["rbytes"]) + int(values["wbytes"])
+            groups[number] = dict(field.split("=") for field in fields)
+    for device in (block, *find_bottom_disks(block)):  # a partition has no line of its own
+        if values := groups.get(f"{device.major}:{device.minor}"):
+            return int(values["rbytes"]) + int(values["wbytes"])
     return None
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from knobscope.commands.attach.processes import PROC, find_hierarchy, read_cgroup
 from knobscope.devices import BlockDevice
+from knobscope.devices.disks import find_bottom_disks
 
 __all__ = ["Limit", "Surroundings", "read_surroundings"]
 
@@ -19,7 +20,7 @@ _VERSION_1 = {
 }
 #: Key in `io.max` of version 2 -> the same.
 _VERSION_2 = {"riops": ("read", False), "wiops": ("write", False), "rbps": ("read", True), "wbps": ("write", True)}
-_MAJOR_FAULTS = 9  # field of /proc/PID/stat, counted after the name
+_MAJOR_FAULTS = slice(9, 11)  # fields of /proc/PID/stat, counted after the name: own, and of children that have ended
 
 
 @dataclass(frozen=True)
@@ -48,16 +49,17 @@ def read_surroundings(block: BlockDevice, pid: int, pids: Iterable[int]) -> Surr
     faults, swapped = 0, 0
     for each in pids:
         with contextlib.suppress(OSError):  # ended
-            faults += int(
-                (PROC / str(each) / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[_MAJOR_FAULTS]
-            )
+            fields = (PROC / str(each) / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+            faults += sum(map(int, fields[_MAJOR_FAULTS]))
             status = (PROC / str(each) / "status").read_text(errors="replace").splitlines()
             swapped += sum(int(line.split()[1]) << 10 for line in status if line.startswith("VmSwap:"))
-    limits = (*_list_version_1(pid, block), *_list_version_2(pid, block))
+    # A limit is one of a disk: the kernel takes none of a partition.
+    numbers = {f"{device.major}:{device.minor}" for device in (block, *find_bottom_disks(block))}
+    limits = (*_list_version_1(pid, numbers), *_list_version_2(pid, numbers))
     return Surroundings(limits, int(counters.get("pswpin", 0)), faults, swapped)
 
 
-def _list_version_1(pid: int, block: BlockDevice) -> Iterator[Limit]:
+def _list_version_1(pid: int, numbers: set[str]) -> Iterator[Limit]:
     lines = (PROC / str(pid) / "cgroup").read_text(errors="surrogateescape").splitlines()
     path = next((line.split(":", 2)[2] for line in lines if "blkio" in line.split(":", 2)[1].split(",")), None)
     mount = _find_mount_of_blkio()
@@ -66,17 +68,17 @@ def _list_version_1(pid: int, block: BlockDevice) -> Iterator[Limit]:
     for directory in _list_ancestors(mount, path):
         for name, (op, is_bytes) in _VERSION_1.items():
             for number, per_s in _read_lines(directory / name):
-                if number == f"{block.major}:{block.minor}":
+                if number in numbers:
                     yield Limit(directory / name, op, is_bytes, float(per_s))
 
 
-def _list_version_2(pid: int, block: BlockDevice) -> Iterator[Limit]:
+def _list_version_2(pid: int, numbers: set[str]) -> Iterator[Limit]:
     hierarchy, path = find_hierarchy(), read_cgroup(pid)
     if hierarchy is None or path is None:
         return
     for directory in _list_ancestors(hierarchy, path):
         for number, *fields in _read_lines(directory / "io.max"):
-            for field in fields if number == f"{block.major}:{block.minor}" else ():
+            for field in fields if number in numbers else ():
                 key, _, per_s = field.partition("=")
                 if per_s != "max" and key in _VERSION_2:
                     yield Limit(directory / "io.max", *_VERSION_2[key], float(per_s))
@@ -85,7 +87,7 @@ def _list_version_2(pid: int, block: BlockDevice) -> Iterator[Limit]:
 def _find_mount_of_blkio() -> Path | None:
     for line in (PROC / "self" / "mountinfo").read_text(errors="surrogateescape").splitlines():
         fields, _, filesystem = line.partition(" - ")
-        kind, _, options = filesystem.split()[:3]
+        kind, _, options = filesystem.split(" ", 2)  # the source may be empty
         if kind == "cgroup" and "blkio" in options.split(","):
             return Path(fields.split()[4])
     return None

@@ -43,22 +43,22 @@ class Target:
 
 def find_target(args: argparse.Namespace) -> Target:
     """Return the server that the arguments mean. UserError: there is none, or `--move` has nothing to move."""
-    processes = Processes.read()
     if args.cgroup is not None:
-        return _find_in_group(processes, _strip_mount(args.cgroup))
+        return _find_in_group(_strip_mount(args.cgroup))
     if args.unit is not None:
-        return _find_in_group(processes, _find_unit(args.unit))
+        return _find_in_group(_find_unit(args.unit))
     pid = args.pid if args.pid is not None else None
     if args.port is not None:
         pid = _find_listener(args.port)
     if args.container is not None:
         pid = _find_container(args.container)
     assert pid is not None  # noqa: S101 - the parser wants one of them
+    processes = Processes.read()
     if pid not in processes.parents:
         raise UserError(f"attach: there is no process {pid}")
     group = read_cgroup(pid)
     if args.container is not None and group not in (None, "/"):
-        return _find_in_group(processes, _find_container_group(group or "/", args.container))
+        return _find_in_group(_find_container_group(group or "/", args.container))
     top = processes.find_top(pid)
     tree = processes.list_tree(top)
     if group is not None and _is_own(processes, top, tree, group):
@@ -71,14 +71,22 @@ def _is_own(processes: Processes, top: int, tree: set[int], group: str) -> bool:
     return group != "/" and list_group(group) <= tree | set(processes.list_ancestors(top))
 
 
-def _find_in_group(processes: Processes, group: str) -> Target:
+def _find_in_group(group: str) -> Target:
     """Return the server in a cgroup: the first process there that runs a DBMS, else the one nearest to the top."""
-    inside = list_group(group)
+    members = list_group(group)
+    processes = Processes.read()
+    inside = members & processes.parents.keys()  # others have ended since
     if not inside:
         raise UserError(f"attach: there is no process in cgroup {group}")
     by_age = sorted(inside, key=lambda pid: (len(processes.list_ancestors(pid)), pid))
-    first = next((pid for pid in by_age if is_server(pid)), by_age[0])
+    first = next((pid for pid in by_age if _runs_server(pid)), by_age[0])
     return Target(first, frozenset(inside), Place(by_age, cgroup=group))
+
+
+def _runs_server(pid: int) -> bool:
+    with contextlib.suppress(UserError):  # it has ended
+        return is_server(pid)
+    return False
 
 
 def _strip_mount(text: str) -> str:

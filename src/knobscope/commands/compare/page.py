@@ -122,7 +122,9 @@ def effects_figure(case: CaseComparison, metric: str, effects: Sequence[EffectPa
         description=f"Effects of knob values with 95 % intervals, on {case.pair.title}. {' '.join(words_of)}",
         draw=lambda width: draw_pairs(width, shown, _PANELS[metric]),
         data=effect_rows(effects),
-        caption=f"The {len(shown)} values of {len(rows)} that differ most." if len(rows) > len(shown) else "",
+        caption=f"{len(shown)} of {len(rows)} values: those of the knobs that differ most."
+        if len(rows) > len(shown)
+        else "",
         wide=True,
     )
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from knobscope.stages.report.sections import draw_pictures
 from knobscope.study_data.study import StudyData
 from knobscope.tables.detection import FindingRow
 from knobscope.tables.json_schema import RowSchema
-from knobscope.text.formats import UNKNOWN, format_number, plural
+from knobscope.text.formats import UNKNOWN, format_fold, plural
 from knobscope.text.text_table import align
 
 __all__ = ["add_parser"]
@@ -116,7 +117,7 @@ def _list(mismatches: Sequence[Mismatch]) -> str:
                 mismatch.cause or "not named",
                 ", ".join(mismatch.names("rule")),
                 str(len(mismatch.findings)),
-                UNKNOWN if penalty is None else f"{format_number(penalty)}x",
+                UNKNOWN if penalty is None else format_fold(math.log(penalty)),
             ]
         )
     return align([[" ".join(cell.split()) for cell in row] for row in table])

@@ -20,6 +20,7 @@ from knobscope.text.formats import (
     describe_effect,
     describe_window,
     format_count,
+    format_fold,
     format_micros,
     format_number,
     format_rate,
@@ -97,7 +98,7 @@ def _symptoms(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
                 row["workload"],
                 _value(data, row) if row["value"] else "default",
                 f"{label}{_effect(row, *directions)}",
-                UNKNOWN if row["penalty"] is None else f"{format_number(row['penalty'])}x",
+                UNKNOWN if row["penalty"] is None else format_fold(math.log(row["penalty"])),
                 _title(data, row["rule"]),
                 describe_answer(row["confirmed"]),
             ]
@@ -143,9 +144,11 @@ def _budget(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     yield from ("## What an operation waits for", "")
     yield "Time of the threads that serve clients, divided by the operations, without waiting for the client."
     yield ""
-    yield f"- default configuration: {describe_budget(default)}"
+    beside = json.loads(worst["evidence"] or "{}").get("beside")
+    beside_text = describe_beside(data.specs.dbms.get(worst["dbms"]), beside)
+    yield f"- default configuration{beside_text}: {describe_budget(default)}"
     if value:
-        yield f"- {worst['knob']} = {_value(data, worst)}: {describe_budget(value)}"
+        yield f"- {worst['knob']} = {_value(data, worst)}{beside_text}: {describe_budget(value)}"
         yield f"- so an operation {describe_budget_change(default, value)}"
 
 

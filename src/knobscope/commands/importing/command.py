@@ -20,6 +20,7 @@ from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
 from knobscope.specs.reading.arguments import require_name
 from knobscope.statistics.suspicion import refuse_measured
+from knobscope.text.formats import plural
 
 __all__ = ["add_parser"]
 
@@ -111,7 +112,9 @@ def _write_table(args: argparse.Namespace) -> int:
     write_text(args.out, to_csv(result.rows()))
     for note in result.notes:
         print(note, file=sys.stderr)
-    print(f"{args.out}: {len(result.runs)} run{'s' if len(result.runs) != 1 else ''}. Go on with", file=sys.stderr)
+    if untold := len(result.runs) - len(result.told):
+        print(f"left out, as their settings are not in the files: {plural(untold, 'failed run')}", file=sys.stderr)
+    print(f"{args.out}: {plural(len(result.told), 'run')}. Go on with", file=sys.stderr)
     factors = ",".join(result.factors)
     print(
         f"{_program()} rank {shlex.quote(str(args.out))} --response {result.response} --factors {shlex.quote(factors)}"

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from knobscope.cells import Problems, is_default_word, read_numbers, read_truth
+from knobscope.cells import TRUTH, Problems, is_default_word, read_numbers, read_truth
 from knobscope.cells.spelling import find_scales
 from knobscope.commands.importing.designed import choose_levels, find_typical
 from knobscope.commands.importing.runs import ImportedTable
@@ -36,6 +36,10 @@ class ImportedKnob:
         self.numbers = read_numbers(plain, decimal=decimal, target=_target(plain, unit))
         self.truth = read_truth(plain) or {}
         self.type = self._common_type(plain)
+        if spec is not None and spec.type == "integer" and self._are_whole():
+            self.type = "integer"  # tools write 37.0
+        elif spec is not None and spec.type == "boolean" and all(text.lower() in TRUTH for text in plain):
+            self.type, self.truth = "boolean", {text: TRUTH[text.lower()] for text in plain}
         if spec is not None and _fits(spec, self.type):
             self.type = spec.type
         self.known = spec if spec is not None and spec.type == self.type else None
@@ -61,6 +65,11 @@ class ImportedKnob:
         if self.numbers.unread or not self.numbers.values:
             return "enum"
         return "integer" if all(isinstance(value, int) for value in self.numbers.values.values()) else "real"
+
+    def _are_whole(self) -> bool:
+        """Whether all values are whole numbers, however they are written."""
+        numbers = self.numbers.values.values()
+        return self.type == "real" and all(float(number).is_integer() for number in numbers)
 
     def _question_mixture(self, texts: Sequence[str]) -> None:
         """Note texts that are no numbers among those that are, and numbers that can mean two things."""
@@ -133,8 +142,7 @@ class ImportedKnob:
 
     def _convert(self, text: str) -> Value:
         if self.type == "enum":
-            listed = {str(value): value for value in (self.known.values if self.known is not None else None) or []}
-            return listed.get(text, text)
+            return self._find_listed(text)
         if self.type == "boolean":
             return self.truth.get(text, False)
         number = self.numbers.values.get(text)
@@ -143,6 +151,16 @@ class ImportedKnob:
         if number is None:
             return text  # a special value that is a word
         return float(f"{number:.6g}") if self.type == "real" else int(number)
+
+    def _find_listed(self, text: str) -> Value:
+        """Return the value of the spec that a text spells: the word, the number, or the word in other letters."""
+        listed = (self.known.values if self.known is not None else None) or []
+        number = self.numbers.values.get(text)
+        words = {value: str(value) for value in listed}
+        same = [value for value, word in words.items() if word == text]
+        same += [value for value in listed if not isinstance(value, str | bool) and value == number]
+        same += [value for value, word in words.items() if word.lower() == text.lower()]
+        return same[0] if same else text
 
 
 def _split(text: str | None) -> list[str]:

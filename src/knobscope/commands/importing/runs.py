@@ -102,8 +102,7 @@ def _read_lines(
     if table is None:
         return [], [], []
     table, knobs = layout.apply(table, problems)
-    columns = {**dict.fromkeys(knobs, "VARCHAR"), **RUN_COLUMNS, **CASE_COLUMNS}
-    columns = columns if knobs else {**columns, **KNOB_COLUMNS}
+    columns = {**RUN_COLUMNS, **CASE_COLUMNS, **({} if knobs else KNOB_COLUMNS), **dict.fromkeys(knobs, "VARCHAR")}
     return *read_cells(table, columns, layout.required(knobs), problems, decimal), knobs
 
 
@@ -254,7 +253,8 @@ def _knob_lines(runs: Sequence[ImportedRun]) -> Iterator[tuple[tuple[str, str], 
 def _case_lines(runs: Sequence[ImportedRun]) -> Iterator[tuple[tuple[str, str], Line, tuple[str, ...]]]:
     for run in runs:
         for kind, columns in _BELONGS.items():
-            yield (kind, getattr(run.case, kind)), run.line, columns
+            facts = tuple(column for column in columns if column not in run.settings)  # a column may be a knob here
+            yield (kind, getattr(run.case, kind)), run.line, facts
 
 
 def _facts(

@@ -157,7 +157,7 @@ def _plan_row(run: ImportedRun, settings: _Settings, phase: str) -> dict[str, An
     return {
         "block_id": f"{run.case}/{run.block}",
         "phase": phase,
-        "is_sentinel": columns["config_id"] == settings.default_id if phase == "screen" else not run.settings,
+        "is_sentinel": columns["config_id"] == settings.default_id,
         "round": 0,
         "position": run.position,
         "repeat": run.repeat,

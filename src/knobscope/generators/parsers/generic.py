@@ -8,6 +8,7 @@ to the generator. docs/how-to/own-benchmark.md has programs that print it.
 
 import csv
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -89,6 +90,8 @@ def _read_row(row: Mapping[str | None, Any]) -> Row:
     if len(histogram) < len(bins):
         raise ValueError("a histogram states the same latency twice")
     latencies = {name: float(row[name]) for name in _LATENCIES if row.get(name) not in (None, "")}
+    if any(not 0 <= latency < math.inf for latency in latencies.values()):
+        raise ValueError("a latency that is no number from 0 on")
     return {
         "second": _TOTAL if row["second"] == _TOTAL else float(row["second"]),
         "op": str(row.get("op") or _ALL).upper(),

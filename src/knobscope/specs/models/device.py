@@ -23,7 +23,7 @@ def _check_image_size(size: Size) -> Size:
 
 
 class Emulation(SpecModel):
-    """A file system of its own in an image file behind a loop device; needs root or sudo."""
+    """A file system of its own in an image file behind a loop device; needs root or the device helper."""
 
     image_directory: str = Field(
         default="/dev/shm",  # noqa: S108 - main memory, where no other directory is named

@@ -148,7 +148,7 @@ def _preferred_row(session: Session, curves: dict[Point, Measured]) -> DevicePro
     )
     chosen = next(point for point in sizes_of if point.block_bytes == (preferred or largest))
     confidence, agreement = _agreement([window.bytes_per_s for window in session.windows[chosen]])
-    return _row("preferred_write_size", preferred, "bytes", confidence, f"{because}; {agreement}")
+    return _row("size_for_full_bandwidth", preferred, "bytes", confidence, f"{because}; {agreement}")
 
 
 def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFacts) -> DevicePropertyRow:

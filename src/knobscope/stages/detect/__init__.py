@@ -1,5 +1,6 @@
 """Detect: the study's database, effects of single knobs, and the mismatch rules."""
 
+from knobscope.stages.detect.blocks import CONFOUNDED
 from knobscope.stages.detect.command import describe_findings
 from knobscope.stages.detect.database import (
     StudyFiles,
@@ -26,6 +27,7 @@ from knobscope.tables.macros import MACROS
 from knobscope.tables.views import VIEWS
 
 __all__ = [
+    "CONFOUNDED",
     "IO_RESPONSES",
     "MACROS",
     "METRICS",

@@ -34,7 +34,10 @@ from knobscope.statistics.regression import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Groups", "judge_blocks"]
+__all__ = ["CONFOUNDED", "Groups", "judge_blocks"]
+
+#: Why a group is dropped of which nobody can say whether it drifted: its reason begins like this.
+CONFOUNDED = "configurations and their order go together"
 
 
 #: A drift must be this improbable as noise, and larger than the smallest effect worth a finding.
@@ -198,7 +201,7 @@ def _reason(sentinels: int, confounded: bool, bent: bool, drift: float, bend: fl
     if sentinels == 0:
         return "no successful run of the default configuration in the same session to compare with"
     if confounded:
-        return "configurations and their order go together, so that drift cannot be distinguished from an effect"
+        return f"{CONFOUNDED}, so that drift cannot be distinguished from an effect"
     if bent:
         return f"throughput bends by {100 * np.expm1(bend):+.0f} % between middle and ends, more than noise explains"
     if np.isnan(drift_p):

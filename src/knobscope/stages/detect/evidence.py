@@ -15,6 +15,19 @@ _QUERY = """
         AND knob IS NOT DISTINCT FROM $knob AND value IS NOT DISTINCT FROM $value
     ORDER BY run_id
 """
+_BUSY_SHARE = """
+    WITH asked AS (
+        SELECT unnest($runs::VARCHAR[]) AS run_id
+    ), devices AS (
+        SELECT run_id, device, max(busy_share) AS busy_share FROM layout_io SEMI JOIN asked USING (run_id) GROUP BY ALL
+    ), layouts AS (
+        SELECT run_id, least(sum(busy_share), 1) AS busy_share FROM devices GROUP BY run_id
+    )
+    SELECT median(coalesce(l.busy_share, d.busy_share))
+    FROM asked
+    LEFT JOIN run_depths d USING (run_id)
+    LEFT JOIN layouts l USING (run_id)
+"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +51,9 @@ def find_runs_behind(connection: "duckdb.DuckDBPyConnection", finding: Mapping[s
 
 
 def find_busy_share(connection: "duckdb.DuckDBPyConnection", runs: Sequence[str]) -> float | None:
-    """Return for which share of the time the device was busy in the median of runs; None where no run says."""
-    query = "SELECT median(busy_share) FROM run_depths WHERE run_id IN (SELECT unnest($runs::VARCHAR[]))"
-    (share,) = connection.execute(query, {"runs": list(runs)}).fetchone() or (None,)
+    """Return for which share of the time the device was busy in the median of runs; None where no run says.
+
+    Of a layout: for which share any of its devices was, at most.
+    """
+    (share,) = connection.execute(_BUSY_SHARE, {"runs": list(runs)}).fetchone() or (None,)
     return None if share is None else float(share)

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import gettempdir
 
 from knobscope.devices import PoweredDisk, open_powered_disk
 from knobscope.durable_files import synchronise_filesystem
 from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, RowWriter, Session, count_lost
-from knobscope.processes import find_sent_signal, find_service_user, make_shared_directory
+from knobscope.processes import find_full, find_sent_signal, find_service_user, make_shared_directory
 from knobscope.servers import Instance, Server, ServerFailedError, open_instance
 from knobscope.specs import Dbms, Value, Workload
 from knobscope.stages.measure.complaints import find_complaint
@@ -57,6 +58,7 @@ def cut_power(
             with _running(dbms, workload, configuration, snapshot, home) as (session, instance):
                 acknowledged = _write_until_cut(session, instance, disk, writing_s)
         except (ServerFailedError, GeneratorError) as error:
+            _require_space(parent, error)
             raise RunFailedError("failed_run", str(error), error.log_tail) from error
         disk.restart()
         try:
@@ -65,8 +67,15 @@ def cut_power(
         except (ServerFailedError, GeneratorError) as error:
             if (sent := find_sent_signal(error.exit_code)) is not None:
                 raise UserError(f"the start after a power cut was disturbed from outside ({sent}): {error}") from error
+            _require_space(parent, error)
             complaint = find_complaint(error.log_tail)
             return PowerCut(acknowledged, None, f"{error}; {complaint}" if complaint else str(error))
+
+
+def _require_space(parent: Path, error: Exception) -> None:
+    """Raise UserError where a directory is full that the cut needs: what failed then says nothing of the setting."""
+    if full := find_full({"the image of the drive": [parent], "temporary files (TMPDIR)": [Path(gettempdir())]}):
+        raise UserError(f"a power cut was disturbed from outside ({full}): {error}") from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from knobscope.generators import GeneratorError, Witness, has_own_tables
-from knobscope.processes import read_tail
+from knobscope.processes import find_sent_signal, read_tail
 from knobscope.servers import Configuration, Instance, Server, ServerFailedError, limit_memory
 from knobscope.specs import Lifecycle, Workload
 from knobscope.stages.measure.complaints import find_complaint
@@ -80,7 +80,9 @@ class Crash:
                     raise RunFailedError("failed_run", reason, error.log_tail) from error
                 except GeneratorError as error:
                     reason = f"what the server lost when it was killed is not known: {error}"
-                    raise RunFailedError("failed_run", reason, error.log_tail) from error
+                    signal = find_sent_signal(error.exit_code)
+                    sign = signal and f"the load client was ended by {signal}, which knobscope did not send"
+                    raise RunFailedError("failed_run", reason, error.log_tail, disturbance=sign) from error
         return row
 
 

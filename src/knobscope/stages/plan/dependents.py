@@ -108,10 +108,12 @@ def _fits(space: DesignSpace, knob: str, value: Value, change: Configuration) ->
 
 
 def _related_knobs(space: DesignSpace, knob: str) -> list[str]:
-    """Return the other varied knobs that `when` and `requires` connect with a knob, directly or through others."""
+    """Return the other varied knobs that `when`, `requires` and clashes connect with a knob, also through others."""
     related, size = {knob}, 0
+    clashes = [clash.values.keys() & set(space.levels) for clash in space.dbms.clashes]
     while len(related) > size:
         size = len(related)
+        related |= {name for names in clashes if names & related for name in names}
         for name in space.levels:
             about = space.dbms.knobs[name]
             mentioned = _names(about.requirement) & set(space.levels)

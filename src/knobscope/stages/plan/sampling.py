@@ -70,16 +70,18 @@ class DesignSpace:
         return self._is_true(self.dbms.knobs[name].condition, configuration)
 
     def explain_refusal(self, configuration: Mapping[str, Value]) -> str:
-        """Say which `requires` of the knobs in a configuration do not hold, and with which values."""
+        """Say which `requires` of a configuration do not hold, with which values, and what the DBMS says of clashes."""
         knobs = {name: self.dbms.knobs[name].requirement for name in configuration}
         broken = {
             name: requirement for name, requirement in knobs.items() if not self._is_true(requirement, configuration)
         }
-        return " and ".join(
+        reasons = [
             f"{name} requires {self._describe_broken(requirement, configuration)}"
             for name, requirement in broken.items()
             if requirement
-        )
+        ]
+        reasons += [clash.words for clash in self.dbms.clashes if clash.is_in(configuration)]
+        return " and ".join(reasons)
 
     def explain_idleness(self, name: str, configuration: Mapping[str, Value]) -> str:
         """Say of a knob whose `when` does not hold in a configuration that it does not count, and with which values."""

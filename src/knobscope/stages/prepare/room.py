@@ -3,6 +3,7 @@
 Before anything is loaded the space is estimated from the records; once data of a kind has been loaded, its size counts.
 """
 
+import os
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -91,7 +92,8 @@ def _read_kind(snapshot: Path) -> str | None:
 def _size(directory: Path) -> int:
     """Return the bytes that a directory takes on the disk; 0 when there is none."""
     total = 0
-    for path in directory.rglob("*"):
-        with suppress(FileNotFoundError):  # results of another case come and go meanwhile
-            total += path.lstat().st_blocks * 512
+    for folder, folders, files in os.walk(directory):
+        for name in (*folders, *files):
+            with suppress(FileNotFoundError):  # results of another case come and go meanwhile
+                total += Path(folder, name).lstat().st_blocks * 512
     return total

@@ -93,7 +93,9 @@ def _run(args: argparse.Namespace) -> int:
             rule = specs.rules.get(finding["rule"])
             finding = {**finding, **restate_finding(answer, rule, finding, sentences)}
             cause = rule.about.cause if rule else None
-            if finding["verdict"] == "insufficient" and cause is not None:
+            if finding["verdict"] != findings[index]["verdict"]:  # the new runs leave nothing to explain
+                outcome: FindingRow = {"confirmed": "not_tested", "confirmation": answer.describe()}
+            elif finding["verdict"] == "insufficient" and cause is not None:
                 outcome = settle_finding(answer, cause, finding)
             else:
                 outcome = judge_finding(answer, cause, finding["sentence"])

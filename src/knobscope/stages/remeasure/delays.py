@@ -139,7 +139,9 @@ class DelayedAnswer(Answer):
         if not self.is_open:
             why = self.failures.get(NO_DELAY)
             return text + (
-                f"Behind the program there is no result: {why}." if why else "Behind the program it did not."
+                f"Behind the program there is no result: {why}."
+                if why
+                else "Behind the program the difference is not clear."
             )
         parts = [f"{_waiting_for(name)} accounts for {share_words(share)}" for name, share in self.causes]
         text += f"Of this, {join_words(parts)}. " if parts else ""

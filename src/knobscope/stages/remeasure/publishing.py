@@ -8,8 +8,9 @@ column `swept` of table `effects`.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from typing import Any
 
 from knobscope.specs import Rule
 from knobscope.stages.remeasure.causes import Answer
@@ -82,21 +83,31 @@ def restate_finding(answer: Answer, rule: Rule | None, finding: FindingRow, sent
         return {}
     old = math.log1p(finding["effect"] or 0.0)
     restated: FindingRow = {**finding}
+    was_opposite = bool(evidence.get("opposite"))
     if answer.question.other_device is not None:
         effect = _restate_sides(answer, effect, evidence)
     low, high = effect.interval(SIGNIFICANCE)
     restated |= {"effect": math.expm1(effect.mean), "effect_low": math.expm1(low), "effect_high": math.expm1(high)}
+    if was_opposite and _is_too_small(effect, evidence):
+        restated["verdict"], evidence["obstacle"] = "insufficient", "noise"
     swept = {name: finding.get(name) for name in ("effect", "effect_low", "effect_high", "penalty")}
     evidence = {**evidence, "sweep": swept, "pairs": answer.pairs[ITSELF]}
     if "throughput_ratio" in evidence:
         evidence["throughput_ratio"] = math.exp(effect.mean)
-    restated["penalty"] = _restate_penalty(finding["penalty"], old, effect.mean)
+    is_mismatch = restated["verdict"] == "mismatch"
+    restated["penalty"] = _restate_penalty(finding["penalty"], old, effect.mean) if is_mismatch else None
     sentence = sentences.say(rule, {**restated, "evidence": evidence})
     restated |= {"evidence": json.dumps(evidence), "sentence": finding["sentence"].replace(original, sentence, 1)}
     return restated
 
 
-def _restate_sides(answer: Answer, gap: Amount, evidence: dict[str, object]) -> Amount:
+def _is_too_small(gap: Amount, evidence: Mapping[str, Any]) -> bool:
+    """Whether a gap is no mismatch, now that the effects are no longer opposite."""
+    least = evidence.get("tier_gap")  # studies of earlier versions have none
+    return not evidence["opposite"] and least is not None and abs(gap.mean) <= math.log1p(least)
+
+
+def _restate_sides(answer: Answer, gap: Amount, evidence: dict[str, Any]) -> Amount:
     """Put the new effect on its device into the evidence of a gap between tiers; return the gap, higher minus lower."""
     question = answer.question
     is_higher = question.case.device == evidence.get("higher_device")
@@ -106,6 +117,9 @@ def _restate_sides(answer: Answer, gap: Amount, evidence: dict[str, object]) -> 
     low, high = own.interval(SIGNIFICANCE)
     side = {"effect": math.expm1(own.mean), "low": math.expm1(low), "high": math.expm1(high)}
     gap = gap if is_higher else Amount(-gap.mean, gap.error, gap.degrees)
+    other = evidence["lower" if is_higher else "higher"]["effect"]
+    if evidence.get("opposite"):
+        evidence["opposite"] = own.is_clear(SIGNIFICANCE) and own.mean * math.log1p(other) < 0
     evidence |= {"higher" if is_higher else "lower": side, "ratio_of_ratios": math.exp(gap.mean)}
     return gap
 

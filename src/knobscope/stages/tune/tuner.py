@@ -74,6 +74,8 @@ def make_tuners(specs: StudySpecs, case: Case, tune: Tune, ranking: Sequence[str
             raise UserError(
                 f"all values of {case} but its defaults risk committed data; "
                 "`tune: {with_durability: true}` allows them"
+                if space.risky
+                else f"tune: no knob of {case.dbms} is varied in {case}; expected one or more under `knobs`"
             )
         for seed in range(1, tune.seeds + 1):
             number = seed_of(specs.study.seed, str(case), "tune", name, seed)

@@ -36,10 +36,20 @@ class ToolRuns:
                 values.setdefault(name, set()).add(value)
         return [name for name in values if len(values[name]) > 1]
 
+    @property
+    def told(self) -> list[ToolRun]:
+        """All runs but those that failed before they said with which settings."""
+        factors = self.factors
+        return [
+            run
+            for run in self.runs
+            if run.figures[self.response] != FAILED or all(run.settings.get(name) is not None for name in factors)
+        ]
+
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the table: name, settings, figures; a cell that a run does not have is empty."""
+        """Yield a row of the table for each of these runs: name, settings, figures; a cell that a run lacks is empty."""
         settings = dict.fromkeys(name for run in self.runs for name in run.settings)
-        for run in self.runs:
+        for run in self.told:
             yield {"run": run.name, **settings, **run.settings, **run.figures}
 
 

@@ -1,5 +1,6 @@
 """Section "Devices": what each device likes, measured without a DBMS."""
 
+import math
 from dataclasses import dataclass
 
 from knobscope.figures import Curve, Figure, Mark, draw_loglog, slug
@@ -10,6 +11,7 @@ from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.text.formats import (
     UNKNOWN,
     format_count,
+    format_fold,
     format_micros,
     format_number,
     format_rate,
@@ -86,7 +88,7 @@ def _view(data: StudyData, profile: Row) -> DeviceView:
 
 def _facts(profile: Row) -> list[tuple[str, str, str]]:
     single_iops, best = profile["random_read_iops_qd1"], profile["random_read_iops_best"]
-    gain = f", {format_number(best / single_iops)}x as many" if single_iops and best else ""
+    gain = f", {format_fold(math.log(best / single_iops))} as many" if single_iops and best else ""
     gap = profile["random_sequential_ratio"]
     return [
         ("Tier", profile["tier"] or UNKNOWN, ""),
@@ -94,7 +96,7 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
         (
             "Preferred write size",
             format_size(profile["preferred_write_bytes"]),
-            "the write unit, or the smallest within 10 % of the best MB/s",
+            "the write unit" if profile["write_unit_bytes"] else "the smallest within 10 % of the best MB/s",
         ),
         ("Commits", format_rate(profile["fsync_rate"], "/s"), "4 KiB writes, each with fsync, one at a time"),
         ("One fsync", format_micros(profile["fsync_p50_us"]), "median"),

@@ -123,7 +123,7 @@ def forest_figure(
     return Figure(
         name=name or slug("effects", *str(case).split("/")),
         title=title or name_case(case),
-        description=_describe(case, rows, data),
+        description=_describe(case, rows, data, label),
         draw=lambda width: draw_forest(width, lines, panels),
         data=rows,
         wide=not label,
@@ -175,13 +175,17 @@ def name_setting(data: StudyData, row: Row) -> str:
     return f"{row['knob']} = {value}{name_beside(data, row)}"
 
 
-def _describe(case: Case, rows: list[Row], data: StudyData) -> str:
+def _describe(case: Case, rows: list[Row], data: StudyData, label: str = "") -> str:
+    """Say what the forest shows; those of several devices with the device of each."""
+    of_devices = label == "device"
     changes = [
-        f"{name_setting(data, row)}: {describe_change(row['estimate'])}"
+        f"{row['device'] + ', ' if of_devices else ''}{name_setting(data, row)}: {describe_change(row['estimate'])}"
+        f"{'' if read_effect(data, row).clear else ', not clear'}"
         for row in sorted(rows, key=lambda row: -abs(row["estimate"]))
         if row["metric"] == "throughput_ops"
     ]
-    return f"Change of throughput against the default configuration on {name_case(case)}. {'; '.join(changes[:8])}."
+    where = "several devices" if of_devices else name_case(case)
+    return f"Change of throughput against the default configuration on {where}. {'; '.join(changes[:8])}."
 
 
 def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:

@@ -30,6 +30,7 @@ from knobscope.text.formats import (
     format_share,
     format_size,
     format_value,
+    plural,
     share_of,
 )
 
@@ -146,7 +147,7 @@ def picture_throughput(comparison: Comparison) -> Figure:
                 setting.name, setting.look, [run["throughput_ops"] for run in setting.runs], setting.mean_ops, interval
             )
         )
-        summaries.append(f"{setting.name}: {format_rate(setting.mean_ops)} in {len(setting.runs)} runs")
+        summaries.append(f"{setting.name}: {format_rate(setting.mean_ops)} in {plural(len(setting.runs), 'run')}")
     change = (
         f" {describe_change(effect['estimate']).capitalize()}." if effect and effect["estimate"] is not None else ""
     )
@@ -182,7 +183,8 @@ def picture_tail(comparison: Comparison) -> Figure | None:
         for setting in comparison.settings
     ]
     summaries = [
-        f"{name}: {format_micros(centre)} in {len(runs_by_setting[name])} runs" for name, centre in centres.items()
+        f"{name}: {format_micros(centre)} in {plural(len(runs_by_setting[name]), 'run')}"
+        for name, centre in centres.items()
     ]
     return Figure(
         name=slug(comparison.name, "tail"),

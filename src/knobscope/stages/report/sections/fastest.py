@@ -1,9 +1,11 @@
 """The answer: the fastest configuration of each case, with and without a risk to committed data, as blocks to copy."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from knobscope.specs import Case, value_text
+from knobscope.specs import Case, Value, value_text
+from knobscope.stages.plan import case_space
 from knobscope.study_data.study import StudyData, name_case
 from knobscope.tables import CutColumns, FastestRow
 from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
@@ -14,6 +16,8 @@ __all__ = ["Fastest", "list_fastest", "tell_cuts"]
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
 #: A table of runs says which values are a risk, and not which are none.
 _IMPORTED = {"none": "Fastest configuration without values that are marked as a risk", "any": "Fastest at any risk"}
+#: Where the default configuration is itself marked as a risk.
+_NO_SAFER = "Fastest configuration without additional risk"
 _UNPROVEN = {"none": "No safe configuration proved faster", "any": "At any risk: not proved faster"}
 _NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
 
@@ -47,25 +51,49 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     dbms, changes = data.specs.dbms[case.dbms], json.loads(row["changes"])
     risky = [name for name, value in changes.items() if dbms.knobs[name].risks(value_text(value))]
     is_certain = bool(row["pairs"]) and (row["again_low"] or 0.0) > 0
+    inherited = [] if data.is_imported else _list_inherited(data, case, row, changes)
+    risks = [f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data"] if risky else []
+    risks += [f"the default configuration risks committed data itself ({join_words(inherited)})"] if inherited else []
+    cuts = row["risk"] == "none" and not data.is_imported and (row.get("cuts") or not inherited)
     settings = (f"{name} = {format_value(dbms, name, value_text(value))}" for name, value in changes.items())
     return Fastest(
-        title=_IMPORTED[row["risk"]] if data.is_imported else _title_of(row, is_certain=is_certain),
+        title=_IMPORTED[row["risk"]]
+        if data.is_imported
+        else _title_of(row, is_certain=is_certain, is_safe=not inherited),
         case=name_case(case) if len(data.measured_cases) > 1 else "",
         settings=", ".join(settings),
         gain=_tell_gain(row),
         is_certain=is_certain,
-        risk=f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data" if risky else "",
-        cuts=tell_cuts(row) if row["risk"] == "none" and not data.is_imported else "",
+        risk="; ".join(risks),
+        cuts=tell_cuts(row) if cuts else "",
         lines=describe_settings(dbms, changes) if (is_certain or not row["pairs"]) and not data.is_imported else [],
     )
 
 
-def _title_of(row: FastestRow, *, is_certain: bool) -> str:
+def _list_inherited(data: StudyData, case: Case, row: FastestRow, changes: Mapping[str, Value]) -> list[str]:
+    """Return settings of the default configuration that remain and are marked as a risk, and count as it is."""
+    dbms, space = data.specs.dbms[case.dbms], case_space(data.specs, case)
+    defaults = {name: knob.default for name, knob in dbms.knobs.items()}
+    whole = {**defaults, **data.specs.study.baseline.get(case.dbms, {}), **json.loads(row["configuration"])}
+    return [
+        f"{name} = {format_value(dbms, name, value_text(whole[name]))}"
+        for name, knob in dbms.knobs.items()
+        if name not in changes
+        and isinstance(knob.durability, list)
+        and knob.risks(value_text(whole[name]))
+        and space.counts(name, whole)
+    ]
+
+
+def _title_of(row: FastestRow, *, is_certain: bool, is_safe: bool) -> str:
     if row.get("loses_more"):
         return "Fastest configuration that is called safe and is not"
+    title = _TITLES[row["risk"]] if is_safe or row["risk"] == "any" else _NO_SAFER
     if row["pairs"] and not is_certain:
-        return _UNPROVEN[row["risk"]]
-    return f"{_TITLES[row['risk']]} measured" if row["pairs"] else _TITLES[row["risk"]]
+        return (
+            _UNPROVEN[row["risk"]] if title != _NO_SAFER else "No configuration without additional risk proved faster"
+        )
+    return f"{title} measured" if row["pairs"] else title
 
 
 def tell_cuts(row: CutColumns) -> str:

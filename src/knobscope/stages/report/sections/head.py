@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log10, prod
 
-from knobscope.specs import Workload
+from knobscope.specs import Workload, is_factor
 from knobscope.stages.plan import case_space
 from knobscope.stages.report.sections.budgets import tell_change
 from knobscope.stages.report.sections.client import tell_client
@@ -135,7 +135,7 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
         row["dbms"], row["device"], row["workload"],
     )  # fmt: skip
     if rate is not None and rate < _SELDOM_FLUSHED:
-        frequency = f"flushes {format_number(rate)} times per operation" if rate > 0 else "never flushes"
+        frequency = f"flushes once in {format_number(1 / rate)} operations" if rate > 0 else "never flushes"
         yield f"The default configuration itself {frequency}, so it can also lose committed data in a power cut."
 
 
@@ -150,7 +150,13 @@ def _clear_effects(data: StudyData) -> list[Row]:
     rows = data.rows(
         "SELECT * FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL ORDER BY abs(estimate) DESC"
     )
-    return [row for row in rows if read_effect(data, row).clear]
+    return [row for row in rows if _is_of_knob(data, row) and read_effect(data, row).clear]
+
+
+def _is_of_knob(data: StudyData, row: Row) -> bool:
+    """Whether a row of `effects` is about a knob of the DBMS, not about the load or the kernel, and no control."""
+    knob = data.knob(row["dbms"], row["knob"])
+    return not is_factor(row["knob"]) and not (knob is not None and knob.control)
 
 
 def _effect_words(data: StudyData, row: Row) -> str:
@@ -258,6 +264,12 @@ def _describe_account(data: StudyData) -> str:
         "SELECT count(*) AS runs, coalesce(sum(overhead_s), 0) AS around_s, "
         "coalesce(sum(window_s), 0) + around_s AS all_s FROM runs"
     )
+    workloads = data.specs.workloads
+    by_load = data.rows("SELECT workload, count(overhead_s) AS runs FROM runs GROUP BY workload")
+    warm_up_s = sum(
+        row["runs"] * workloads[row["workload"]].warmup_s for row in by_load if row["workload"] in workloads
+    )
+    spent = {**spent, "around_s": spent["around_s"] + warm_up_s, "all_s": spent["all_s"] + warm_up_s}
     spaces = [case_space(data.specs, case).levels for case in data.specs.cases]
     grid = sum(prod(len(levels) for levels in space.values()) for space in spaces)
     if grid < _COUNTABLE:
@@ -283,7 +295,10 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
         yield f"Workload {name}", "measured elsewhere" if data.is_imported else _describe_workload(workload)
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
     if span["n"]:
-        yield "Measured", f"{span['n']:,} runs from {format_time(span['first'])} to {format_time(span['last'])} (UTC)"
+        yield (
+            "Measured",
+            f"{plural(span['n'], 'run')} from {format_time(span['first'])} to {format_time(span['last'])} (UTC)",
+        )
         if not data.is_imported:
             yield "This study's account", _describe_account(data)
     machines = [

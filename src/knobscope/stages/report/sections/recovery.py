@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from knobscope.specs import Case
 from knobscope.stages.report.sections.effects import name_beside
 from knobscope.study_data.study import Row, StudyData, name_case
-from knobscope.text.formats import format_count, format_micros, format_seconds, format_value, plural
+from knobscope.text.formats import format_micros, format_seconds, format_value, plural
 
 __all__ = ["CaseRecoveries", "Recovery", "build_recoveries"]
 
@@ -73,6 +73,6 @@ def _tell_loss(row: Row) -> str:
     if not row["losing"]:
         return "none"
     return (
-        f"up to {format_count(row['lost_writes'])} rows, the last {format_micros(row['lost_s'] * 1e6)}, "
+        f"up to {plural(row['lost_writes'], 'row')}, the last {format_micros(row['lost_s'] * 1e6)}, "
         f"in {row['losing']} of {plural(row['witnessed'], 'run')}"
     )

@@ -119,11 +119,11 @@ def run_noise(data: StudyData, case: Case) -> float | None:
 def _case_runs(data: StudyData, case: Case) -> CaseRuns:
     runs = data.rows(
         """
-        SELECT run_id, block_id, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
+        SELECT run_id, block_id, session, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
             window_change, window_steady, window_late_s, window_pause_s, window_halves,
             monitor, lost_events, unattributed_share
         FROM runs WHERE dbms = ? AND device = ? AND workload = ?
-        ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, position
+        ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, session, position
         """,
         case.dbms, case.device, case.workload,
     )  # fmt: skip
@@ -165,11 +165,11 @@ def _session_name(case: Case, row: Row) -> str:
 
 
 def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -> Figure:
-    judged = {row["block_id"]: row for row in blocks if row["treatment"] != "none"}
+    judged = {(row["block_id"], row["session"]): row for row in blocks if row["treatment"] != "none"}
     timeline_blocks = []
-    for block_id, members in groupby(runs, key=lambda row: row["block_id"]):
+    for (block_id, session), members in groupby(runs, key=lambda row: (row["block_id"], row["session"])):
         rows = list(members)
-        verdict = judged.get(block_id)
+        verdict = judged.get((block_id, session))
         timeline_blocks.append(
             TimelineBlock(
                 name=_short_name(case, block_id),
@@ -184,7 +184,7 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
                     for row in rows
                 ],
                 treatment=verdict["treatment"] if verdict else "none",
-                note=verdict["reason"] if verdict else f"{len(rows)} runs",
+                note=verdict["reason"] if verdict else plural(len(rows), "run"),
             )
         )
     noise = run_noise(data, case)
@@ -193,8 +193,8 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
     return Figure(
         name=slug("timeline", *str(case).split("/")),
         title=name_case(case),
-        description=f"Throughput of the default configuration over {len(timeline_blocks)} blocks. "
-        f"{drifting} of them drifted.",
+        description=f"Throughput of the default configuration over {plural(len(timeline_blocks), 'block')}. "
+        f"{drifting} of them {'was' if drifting == 1 else 'were'} corrected or excluded.",
         draw=lambda width: draw_timeline(width, drawn, noise),
         caption=""
         if len(drawn) == len(timeline_blocks)
@@ -302,5 +302,5 @@ def _describe_windows(ok: list[Row]) -> str:
 def _describe_monitors(ok: list[Row], monitors: list[str]) -> str:
     if not ok:
         return "no run succeeded"
-    counts = [f"{name} ({sum(row['monitor'] == name for row in ok):,} runs)" for name in monitors]
+    counts = [f"{name} ({plural(sum(row['monitor'] == name for row in ok), 'run')})" for name in monitors]
     return join_words(counts) or UNKNOWN

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from knobscope.specs import TPCDS, TPCH, Case
+from knobscope.stages.detect import CONFOUNDED
 from knobscope.stages.report.sections.guards import Controls
 from knobscope.stages.report.sections.runs import run_noise
 from knobscope.study_data.study import StudyData, name_case
@@ -80,7 +81,11 @@ def _drift(data: StudyData, noise: float) -> Iterator[Sureness]:
 
     Blocks without a default configuration to compare with, or with too few runs, say nothing about drift.
     """
-    blocks = data.rows("SELECT * FROM blocks WHERE sentinels > 0 AND (drift_p IS NOT NULL OR bend_p IS NOT NULL)")
+    blocks = data.rows(
+        "SELECT * FROM blocks WHERE sentinels > 0 AND (drift_p IS NOT NULL OR bend_p IS NOT NULL) "
+        "AND NOT starts_with(coalesce(reason, ''), ?)",
+        CONFOUNDED,
+    )
     total = data.value("SELECT count(*) FROM blocks")
     if not total:
         return
@@ -114,7 +119,8 @@ def _model(data: StudyData) -> Iterator[Sureness]:
     threshold = data.specs.study.screening.threshold
     lowest = min((fit["r2_min"] for fit in fits if fit["r2_min"] is not None), default=None)
     level = "good" if lowest is not None and lowest >= threshold else "fair" if trusted else "poor"
-    worst = f" ({format_number(lowest, 2)} in the worst split)" if lowest is not None else ""
+    # Rounded down: what misses the threshold must not look as if it met it.
+    worst = f" ({format_number(math.floor(1000 * lowest) / 1000, 3)} in the worst split)" if lowest is not None else ""
     meaning = f"R² of the screening model on runs that it has not seen{worst}"
     if level == "fair":
         meaning += ", so trust which knobs stand out more than the size of their effects"
@@ -139,7 +145,7 @@ def _watching(data: StudyData) -> Iterator[Sureness]:
         meaning = "of the imported runs come with I/O counts" + ", of which some may be lost" * bool(row["whole"])
         yield Sureness("Block layer", format_share(share), meaning, "")
         return
-    level = "good" if share > 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
+    level = "good" if share >= 0.95 and unknown < 0.05 else "fair" if share > 0.5 and unknown < 0.5 else "poor"
     meaning = "of the runs were monitored there without losing an event"
     if row["unknown"] is not None:
         meaning += f", with {format_share(unknown)} of their reads and writes of unknown origin (median)"
@@ -153,7 +159,7 @@ def _comparisons(data: StudyData) -> Iterator[Sureness]:
         tested = "effect was" if compared == 1 else "effects were"
         meaning = (
             f"{tested} tested, and about {format_share(thresholds.fdr)} of those marked clear may be false "
-            f"(changes below {format_share(thresholds.min_effect)} never are)"
+            f"(changes below {format_share(thresholds.min_effect)} are never marked)"
         )
         yield Sureness("Comparisons", f"{compared:,}", meaning, "")
 

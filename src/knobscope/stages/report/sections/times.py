@@ -101,7 +101,7 @@ def _tell(data: StudyData, row: Row, default: Row) -> str:
     cpu = None if row["cpu_us"] is None or default["cpu_us"] is None else row["cpu_us"] - default["cpu_us"]
     computing = "" if cpu is None or not cpu else f"; the DBMS takes {_more(cpu)} of CPU time"
     return (
-        f"With {name_setting(data, row)} an operation takes {_more(change)}: "
+        f"With {name_setting(data, row)} all clients together take {_more(change)} per operation: "
         f"the device {join_words(contributions)}{computing}."
     )
 

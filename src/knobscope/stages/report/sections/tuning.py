@@ -110,14 +110,16 @@ def _compare(curves: list[TuningCurve]) -> list[str]:
     best = many.median[-1]
     goal = CLAIM_SHARE * best
     steps, all_steps = first_reaching(list(few.median), goal), first_reaching(list(many.median), goal)
-    comparison = f"{few.name} ends at {format_share(few.median[-1] / best)} of the best of {many.name}"
+    ratio = few.median[-1] / best
+    reached = format_share(ratio) if steps is not None else f"{math.floor(1000 * ratio) / 10:g} %"  # rounded down
+    comparison = f"{few.name} ends at {reached} of the best of {many.name}"
     if steps is None:
         comparison += f" and does not reach {format_share(CLAIM_SHARE)} of it."
     elif not steps or not all_steps:
         comparison += "; the default is already as good."
     else:
-        fold = format_number(max(steps, all_steps) / min(steps, all_steps))
-        fewer = "as many runs" if steps == all_steps else f"{fold}x {'fewer' if steps < all_steps else 'more'} runs"
+        fold = format_fold(math.log(max(steps, all_steps) / min(steps, all_steps)))
+        fewer = "as many runs" if steps == all_steps else f"{fold} {'fewer' if steps < all_steps else 'more'} runs"
         comparison += (
             f" and reaches {format_share(CLAIM_SHARE)} of it after {plural(steps, 'run')}, {many.name} after "
             f"{all_steps}: {fewer}."
