@@ -8,7 +8,7 @@
 // last two are the kernel's own account (/proc/self/task/TID/schedstat), which
 // has nothing to do with tracepoints.
 //
-// Steps: cpu, sleep, fsync, read (direct), write (direct), writeback, fault,
+// Steps: cpu, sleep, doze (the same by select), fsync, read (direct), write (direct), writeback, fault,
 // pipe (to a child and back), naps (the same, and the child sleeps so often that
 // nobody remembers all of it), lock (a mutex whose holder sleeps), group
 // (commits: the first who comes flushes for all who wait), leader (holds the
@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -173,6 +174,14 @@ static void sleep_a_little(struct thread *t)
     pause_for(2000000);
 }
 
+// As PostgreSQL's pg_usleep until version 15: a select of no descriptor.
+static void doze(struct thread *t)
+{
+    struct timeval a_little = {.tv_usec = 2000};
+    (void)t;
+    select(0, NULL, NULL, NULL, &a_little);
+}
+
 static void do_nothing(struct thread *t)
 {
     (void)t;
@@ -186,6 +195,8 @@ static void take_step(struct thread *t)
         compute(1000000);
     else if (!strcmp(step, "sleep"))
         sleep_a_little(t);
+    else if (!strcmp(step, "doze"))
+        doze(t);
     else if (!strcmp(step, "fsync"))
         write_and_flush(t);
     else if (!strcmp(step, "read") && pread(t->direct, t->buffer, BLOCK, offset) != BLOCK)

@@ -9,6 +9,7 @@
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
 #define FRAMES 16
 #define NO_CALL 0xffff
+#define SLEEP 1023           // in place of a call that waits for no descriptor
 #define NO_STACK (-1)
 #define LOOKED_AT 4          // of so many waits in a row that end with a request, the first ones' stacks are taken
 #define IN_A_ROW 32
@@ -31,7 +32,8 @@ enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
 // `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack, which costs more than all else.
-struct call_t { u8 kind, is_signal, has_timeout, is_plain; };
+// `count_in`: the argument (from 1 on) with the number of descriptors that it waits for; without any it only sleeps.
+struct call_t { u8 kind, is_signal, has_timeout, is_plain, count_in; };
 // `is_io`: the kernel says that it waits for I/O. `is_for_thread`: another followed thread woke it, whatever it slept in.
 // `request`: operation + 1 of the request whose end woke it.
 struct what_t {

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from calls import CALLS, number_call
 
-__all__ = ["WAIT_CALLS", "WaitCall"]
+__all__ = ["FOR_TIME", "WAIT_CALLS", "WaitCall"]
 
-(_IN_KERNEL, _FOR_THREAD, _FOR_PEER, _FOR_TIME, _FOR_REQUESTS, _ENDS_THREAD) = range(6)  # as the enum in the program
+(_IN_KERNEL, _FOR_THREAD, _FOR_PEER, FOR_TIME, _FOR_REQUESTS, _ENDS_THREAD) = range(6)  # as the enum in the program
 _TIMED = {"has_timeout": True}
 _PLAIN = {"is_plain": True}
 
@@ -22,6 +22,7 @@ class WaitCall:
     is_signal: bool = False
     has_timeout: bool = False
     is_plain: bool = False  # a wait for I/O in it is for the request that ends it
+    count_in: int = 0  # argument, from 1 on, with the number of descriptors that it waits for
 
 
 #: Name -> call; every other one is _IN_KERNEL.
@@ -32,10 +33,10 @@ WAIT_CALLS: dict[str, WaitCall] = {
     "futex_wait": WaitCall(number_call(455, 455), _FOR_THREAD),
     "semop": WaitCall(number_call(65, 193), _FOR_THREAD),
     "semtimedop": WaitCall(number_call(220, 192), _FOR_THREAD),
-    "poll": WaitCall(number_call(7, None), _FOR_PEER, **_TIMED),
-    "ppoll": WaitCall(number_call(271, 73), _FOR_PEER, **_TIMED),
-    "select": WaitCall(number_call(23, None), _FOR_PEER, **_TIMED),
-    "pselect6": WaitCall(number_call(270, 72), _FOR_PEER, **_TIMED),
+    "poll": WaitCall(number_call(7, None), _FOR_PEER, **_TIMED, count_in=2),
+    "ppoll": WaitCall(number_call(271, 73), _FOR_PEER, **_TIMED, count_in=2),
+    "select": WaitCall(number_call(23, None), _FOR_PEER, **_TIMED, count_in=1),
+    "pselect6": WaitCall(number_call(270, 72), _FOR_PEER, **_TIMED, count_in=1),
     "epoll_wait": WaitCall(number_call(232, None), _FOR_PEER, **_TIMED),
     "epoll_pwait": WaitCall(number_call(281, 22), _FOR_PEER, **_TIMED),
     "epoll_pwait2": WaitCall(number_call(441, 441), _FOR_PEER, **_TIMED),
@@ -74,8 +75,8 @@ WAIT_CALLS: dict[str, WaitCall] = {
     "rt_sigqueueinfo": WaitCall(number_call(129, 138), _IN_KERNEL, is_signal=True),
     "rt_tgsigqueueinfo": WaitCall(number_call(297, 240), _IN_KERNEL, is_signal=True),
     "pidfd_send_signal": WaitCall(number_call(424, 424), _IN_KERNEL, is_signal=True),
-    "nanosleep": WaitCall(number_call(35, 101), _FOR_TIME),
-    "clock_nanosleep": WaitCall(number_call(230, 115), _FOR_TIME),
+    "nanosleep": WaitCall(number_call(35, 101), FOR_TIME),
+    "clock_nanosleep": WaitCall(number_call(230, 115), FOR_TIME),
     "io_getevents": WaitCall(CALLS["io_getevents"].numbers, _FOR_REQUESTS),
     "io_pgetevents": WaitCall(CALLS["io_pgetevents"].numbers, _FOR_REQUESTS),
     "io_uring_enter": WaitCall(CALLS["io_uring_enter"].numbers, _FOR_REQUESTS),

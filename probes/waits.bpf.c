@@ -38,6 +38,15 @@ static __always_inline int take_stack(struct arguments_t *ctx)
     return stack < 0 ? stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP | 2) : stack;
 }
 
+// PostgreSQL's pg_usleep, for one, was a select of nothing until version 15.
+static __always_inline int only_sleeps(struct call_t *call)
+{
+    if (!call || !call->count_in)
+        return 0;
+    u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
+    return !(call->count_in == 1 ? FOLLOW(registers, REGISTER_0, u32) : FOLLOW(registers, REGISTER_1, u32));
+}
+
 static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
 {
     u64 task = (u64)bpf_get_current_task_btf();
@@ -49,6 +58,8 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     t->what.request = t->what.is_for_thread = t->has_file = 0;
     t->what.stack = NO_STACK;
     struct call_t *call = get_kind(t->what.call);
+    if (only_sleeps(call))
+        t->what.call = SLEEP;
     if (call && call->kind != IN_KERNEL)
         return;
     if (!call || !call->is_plain || !t->what.is_io || t->ends_seen % IN_A_ROW < LOOKED_AT)

@@ -18,7 +18,7 @@ from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from probe import Selection
 from program import Program, count_missed
 from typed import TypedProgram
-from wait_calls import WAIT_CALLS
+from wait_calls import FOR_TIME, WAIT_CALLS
 from wait_reasons import Symbols, name_reason
 
 __all__ = ["WaitProbe"]
@@ -35,7 +35,7 @@ _HANDLERS = {
 _LOSSES = ("threads", "times", "files", "stacks")  # as the enums in the program
 _ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
 _OWN = ("cpu", "runnable", "preempted")
-_NO_CALL, _NO_STACK, _NOT_COUNTING = 0xFFFF, -1, (1 << 64) - 1
+_NO_CALL, _SLEEP, _NO_STACK, _NOT_COUNTING = 0xFFFF, 1023, -1, (1 << 64) - 1
 _MAX_STACKS, _MAX_TITLE = 50, 200
 _NAMES_EVERY = 10  # samples
 
@@ -57,6 +57,7 @@ class WaitProbe:
         self._names = {
             call.numbers[self._machine]: name for name, call in CALLS.items() if self._machine in call.numbers
         }
+        self._names |= {_SLEEP: "sleep"}
         self._names |= {
             call.numbers[self._machine]: name for name, call in WAIT_CALLS.items() if self._machine in call.numbers
         }
@@ -142,18 +143,24 @@ class WaitProbe:
             number = call.numbers.get(self._machine)
             if number is not None:
                 kinds[number] = call.kind
-                leaf = self._program["calls"].Leaf(call.kind, call.is_signal, call.has_timeout, call.is_plain)
+                leaf = self._program["calls"].Leaf(
+                    call.kind, call.is_signal, call.has_timeout, call.is_plain, call.count_in
+                )
                 self._program.put("calls", number, leaf)
-        return kinds
+        self._program.put("calls", _SLEEP, self._program["calls"].Leaf(kind=FOR_TIME))
+        return {**kinds, _SLEEP: FOR_TIME}
 
     def _add_sleepers(self) -> None:
         """Add the threads that have not moved since they are followed, with what they sleep in now."""
         table = self._program["threads"]
+        counts = {call.numbers.get(self._machine): call.count_in for call in WAIT_CALLS.values()}
         for tid in list_threads(self._groups):
             state = _read_state(tid)
             if state is None:
                 continue
-            is_running, process, call = state
+            is_running, process, call, arguments = state
+            if (place := counts.get(call)) and not arguments[place - 1] & 0xFFFFFFFF:
+                call = _SLEEP
             leaf = table.Leaf(since=self._began_ns, born=self._began_ns, epoch=self._epoch, process=process)
             leaf.state = _ON_CPU if is_running else _BLOCKED
             leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
@@ -293,15 +300,16 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _read_state(tid: int) -> tuple[bool, int, int] | None:
-    """Return whether a thread runs, its process, and the call that it sleeps in; None when it has ended."""
+def _read_state(tid: int) -> tuple[bool, int, int, list[int]] | None:
+    """Return whether a thread runs, its process, the call that it sleeps in and its arguments; None: it has ended."""
     lines = _read(Path("/proc", str(tid), "status")).splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     if "State" not in status:
         return None
     fields = _read(Path("/proc", str(tid), "syscall")).split()
     has_call = bool(fields) and re.fullmatch(r"\d+", fields[0])
-    return status["State"].startswith("R"), int(status["Tgid"]), int(fields[0]) if has_call else _NO_CALL
+    call, arguments = (int(fields[0]), [int(field, 16) for field in fields[1:7]]) if has_call else (_NO_CALL, [])
+    return status["State"].startswith("R"), int(status["Tgid"]), call, arguments
 
 
 def _state_needs(machine: str) -> Needs:

@@ -71,6 +71,7 @@ def test_a_folder_of_ones_own_takes_specs_next_to_the_shipped_ones(programs: Pat
     assert "no problem found" in call(programs, folder, "validate")
     plan = call(programs, folder, "-n", "--config", "study=specs/studies/mine.yaml", program="snakemake")
     assert "mine: 1 case" in plan
+    assert "plan_screening" in plan, "a folder's Snakefile has no rule of its own, so the study's has to be the target"
 
 
 def test_a_second_call_keeps_what_is_there(programs: Path, folder: Path) -> None:

@@ -38,6 +38,7 @@ def compute():
         pass
 work = {
     "flush": flush, "lock": held.acquire, "pipe": lambda: os.read(reader, 1), "timer": lambda: time.sleep(600),
+    "no-descriptor": lambda: select.select([], [], [], 600),
     "epoll-socket": lambda: epoll(ours.fileno()), "epoll-pipe": lambda: epoll(reader), "cpu": compute,
 }
 def begin(step):
@@ -80,10 +81,10 @@ def look(tmp_path: Path) -> Callable[..., Seen]:
 
 
 def test_each_thread_is_seen_to_wait_for_what_it_does(look: Callable[..., Seen]) -> None:
-    shares, seen = look("lock", "pipe", "timer", "epoll-socket", "epoll-pipe", "cpu")
+    shares, seen = look("lock", "pipe", "timer", "no-descriptor", "epoll-socket", "epoll-pipe", "cpu")
     assert shares["lock"] == {("lock", 0): 1.0}
     assert shares["pipe"] == {("network", 0): 1.0}
-    assert shares["timer"] == {("timer", 0): 1.0}
+    assert shares["timer"] == shares["no-descriptor"] == {("timer", 0): 1.0}
     assert shares["epoll-socket"] == {("network", 0): 1.0}
     assert shares["epoll-pipe"] == {("lock", 0): 1.0}  # nobody outside the program can end that
     assert seen["wait_samples"] > 1

@@ -114,6 +114,7 @@ def test_all_time_is_accounted_for(run: Run) -> None:
     ("step", "reasons"),
     [
         ("sleep", ["timer"]),
+        ("doze", ["timer"]),
         ("read", ["read"]),
         ("write", ["write"]),
         ("writeback", ["write"]),

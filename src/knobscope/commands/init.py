@@ -19,6 +19,17 @@ from knobscope.shipped import SHIPPED
 
 
 include: str(SHIPPED / "Snakefile")
+
+
+localrules:
+    study,
+
+
+# A Snakefile that only includes another one has no target, and would do nothing.
+rule study:
+    default_target: True
+    input:
+        rules.all.input,
 """
 #: Folders that are copied: a later version of knobscope changes no spec of a study that began.
 _FOLDERS = ("specs", "profiles", "models")

@@ -57,6 +57,8 @@ _PLACES = {
     "folio_wait_bit_common": "write",
     "balance_dirty_pages": "write",
 }
+#: Call -> argument, from 1 on, with the number of descriptors that it waits for; without any it only sleeps.
+_COUNT_IN = {"x86_64": {7: 2, 271: 2, 23: 1, 270: 1}, "aarch64": {73: 2, 72: 1}}
 _ON_FILES = ("read", "write", "flush")
 
 
@@ -219,6 +221,8 @@ class WaitSampler:
             return None
         number, is_deep = int(words[0]), state == b"D"
         reason = self._reasons.get(number, "other")
+        if (place := _COUNT_IN.get(platform.machine(), {}).get(number)) and not int(words[place], 16) & 0xFFFFFFFF:
+            reason = "timer"
         if reason == "epoll":
             return _Sleep("network" if self._has_socket(pid, int(words[1], 16)) else "lock")
         if not is_deep:

@@ -48,8 +48,8 @@ _REMEDIES = {"flush": _PROTECTED, "journal": _PROTECTED, "read": _MEMORY, "one_r
 class Conclusion:
     """The answer, and its words.
 
-    `at_fault` is a key of MECHANISMS, or `cpu`, `lock`, `async`, `idle`, `neighbour`, `other`. `remedies` are what helps
-    that is no knob.
+    `at_fault`: a key of MECHANISMS, or `cpu`, `lock`, `async`, `idle`, `neighbour`, `other`. `remedies`: what helps and
+    is no knob.
     """
 
     at_fault: str

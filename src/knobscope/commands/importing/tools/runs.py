@@ -47,7 +47,7 @@ class ToolRuns:
         ]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a row of the table for each of these runs: name, settings, figures; a cell that a run lacks is empty."""
+        """Yield a row of the table for each of these: name, settings, figures; a cell that a run lacks is empty."""
         settings = dict.fromkeys(name for run in self.runs for name in run.settings)
         for run in self.told:
             yield {"run": run.name, **settings, **run.settings, **run.figures}
