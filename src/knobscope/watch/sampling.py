@@ -221,7 +221,8 @@ class WaitSampler:
             return None
         number, is_deep = int(words[0]), state == b"D"
         reason = self._reasons.get(number, "other")
-        if (place := _COUNT_IN.get(platform.machine(), {}).get(number)) and not int(words[place], 16) & 0xFFFFFFFF:
+        where = _COUNT_IN.get(platform.machine(), {}).get(number)
+        if where is not None and not int(words[where], 16) & 0xFFFFFFFF:
             reason = "timer"
         if reason == "epoll":
             return _Sleep("network" if self._has_socket(pid, int(words[1], 16)) else "lock")
