@@ -59,6 +59,9 @@ def draw_bend(
             canvas.line(
                 (x(point.position), y(point.interval[0])), (x(point.position), y(point.interval[1])), "interval"
             )
+            for end, arrow in zip(point.interval, "↓↑", strict=True):
+                if not y.holds(end):
+                    canvas.text(x(point.position), y(end) + 4, arrow, "tick", "middle")
         tip = f"{point.label}: {format_fold(point.effect)}"
         canvas.dot(x(point.position), y(point.effect), 4.2, "mark", tip)
     return canvas

@@ -46,6 +46,9 @@ def draw_strips(
         canvas.rect(frame.left, y - 7, scale(strip.centre) - frame.left, 14, f"bar soft {strip.look}")
         if strip.interval is not None:
             canvas.line((scale(strip.interval[0]), y), (scale(strip.interval[1]), y), f"interval {strip.look}")
+            for end, arrow in zip(strip.interval, "‹›", strict=True):
+                if not scale.holds(end):
+                    canvas.text(scale(end), y + 4, arrow, "tick", "middle")
         canvas.line((scale(strip.centre), y - 9), (scale(strip.centre), y + 9), f"centre {strip.look}")
         for number, run in enumerate(strip.runs):
             canvas.dot(scale(run), y + (number % 3 - 1) * 3, 2.8, f"run {strip.look}", format_value(run))

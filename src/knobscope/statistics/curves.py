@@ -116,6 +116,6 @@ def _points_of_curve(
     level_codes = np.array([i for i in np.flatnonzero(counts) if has_position[i]], dtype=np.int64)
     if not len(level_codes):
         return []
-    error = noise / math.sqrt(counts[level_codes].mean())
+    error = noise * math.sqrt(np.mean(1 / counts[level_codes]))  # a level with few runs makes it large
     effects = level_effects(model, settings, knob, beside)[level_codes]
     return find_points([numbers[i] for i in level_codes], effects.tolist(), axis, error)

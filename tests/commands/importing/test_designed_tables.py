@@ -1,5 +1,6 @@
 """Designed tables, which change many knobs at once, become studies with a ranking and effects from the model."""
 
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -9,6 +10,8 @@ import pytest
 from test_import_runs import run_commands
 
 from knobscope.cli import main
+from knobscope.commands.importing.designed import PARTS, choose_levels
+from knobscope.commands.importing.knobs import ImportedKnob
 from knobscope.specs import load_study
 
 CASE = ("--set", "dbms=mydb", "--set", "device=disk", "--set", "tier=nvme_ssd", "--set", "workload=load")
@@ -35,6 +38,22 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 def import_sample(table: pd.DataFrame, *more: str) -> int:
     table.to_csv("sample.csv", index=False)
     return main(["import", "sample.csv", "--study", "theirs", "--response", "tps", *CASE, *more])
+
+
+def test_a_special_value_is_a_level_of_its_own() -> None:
+    """A quarter of the rows switch something off with 0; the others spread over six orders of magnitude."""
+    rows = Counter({0: 25, **{int(10 ** (i / 12)): 1 for i in range(6, 73)}})
+    levels = choose_levels(rows, 1000, {0})
+    assert levels is not None
+    assert levels.count(0) == 1
+    assert len(levels) == 1 + PARTS
+    assert 1000 in levels
+
+
+def test_effects_are_not_against_a_default_that_no_row_has() -> None:
+    knob = ImportedKnob(["200", "2000", "20000"], None, {"baseline": "10000"})
+    knob.look_at_design({"200": 10, "2000": 20, "20000": 10})
+    assert (knob.reference, knob.is_default_measured) == (2000, False)
 
 
 @pytest.mark.long

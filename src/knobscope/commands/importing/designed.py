@@ -1,10 +1,11 @@
 """What the values of a knob in a designed table say: which is typical, and at which levels a model looks at them."""
 
 from collections import Counter
+from collections.abc import Collection
 
 from knobscope.specs import Value
 
-__all__ = ["choose_levels", "find_typical"]
+__all__ = ["MOST_LEVELS", "PARTS", "choose_levels", "find_typical"]
 
 #: A number with more values than this is looked at on ...
 MOST_LEVELS = 12
@@ -19,15 +20,18 @@ def find_typical(rows: Counter[Value]) -> Value:
     return rows.most_common(1)[0][0]
 
 
-def choose_levels(rows: Counter[Value], reference: Value) -> list[Value] | None:
-    """Return the levels of a knob, with the reference in place of the nearest; None where each value is one."""
-    numbers = Counter({value: count for value, count in rows.items() if _is_number(value)})
+def choose_levels(rows: Counter[Value], reference: Value, special: Collection[Value] = ()) -> list[Value] | None:
+    """Return the levels of a knob, with the reference in place of the nearest; None where each value is one.
+
+    `special` values, such as 0 for off, have no place among the others: each of them is a level.
+    """
+    numbers = Counter({value: count for value, count in rows.items() if _is_number(value) and value not in special})
     if len(numbers) <= MOST_LEVELS:
         return list(rows) if numbers else None
     levels = list(dict.fromkeys(_value_at(numbers, (part + 0.5) / PARTS) for part in range(PARTS)))
-    if _is_number(reference):
+    if _is_number(reference) and reference not in special:
         levels[min(range(len(levels)), key=lambda index: abs(levels[index] - reference))] = reference  # type: ignore[operator]
-    return [*(value for value in rows if not _is_number(value)), *dict.fromkeys(levels)]
+    return [*(value for value in rows if value not in numbers), *dict.fromkeys(levels)]
 
 
 def _is_number(value: Value) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from knobscope.cells import TRUTH, Problems, is_default_word, read_numbers, read_truth
 from knobscope.cells.spelling import find_scales
-from knobscope.commands.importing.designed import choose_levels, find_typical
+from knobscope.commands.importing.designed import MOST_LEVELS, choose_levels, find_typical
 from knobscope.commands.importing.runs import ImportedTable
 from knobscope.specs import Dbms, Knob, Value
 
@@ -94,11 +94,16 @@ class ImportedKnob:
             return
         is_number = self.type in ("integer", "real")
         if self.reference not in rows and not (
-            is_number and self.reference is not None and min(rows) <= self.reference <= max(rows)
+            # Of many values it takes the place of a level; of few, no row has it, and a model knows nothing of it.
+            is_number
+            and self.reference is not None
+            and len(rows) > MOST_LEVELS
+            and min(rows) <= self.reference <= max(rows)
         ):
             self.is_default_measured, self.reference = False, find_typical(rows)
             self.values |= {text: self.reference for text, value in self.values.items() if value is None}
-        self.levels = choose_levels(rows, self.reference) if is_number else None
+        special = [self._convert(text) for text in self.special]
+        self.levels = choose_levels(rows, self.reference, special) if is_number else None
 
     @property
     def is_unordered(self) -> bool:

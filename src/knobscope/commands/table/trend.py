@@ -90,9 +90,9 @@ def _adjusted_curve(settings: Settings, response: Floats, factor: str) -> tuple[
     except InsufficientSamplesError:
         return None
     residual = runs.response - model.predict(runs.settings)
-    per_level = np.bincount(runs.settings.column(factor)).mean()
+    counts = np.bincount(runs.settings.column(factor))
     variance = float((residual**2).sum()) / (len(residual) - model.columns)
-    return level_effects(model, runs.settings, factor), float(np.sqrt(variance / per_level))
+    return level_effects(model, runs.settings, factor), _typical_error(variance, counts)
 
 
 def _plain_curve(level: Ints, response: Floats) -> tuple[Floats, float]:
@@ -103,7 +103,12 @@ def _plain_curve(level: Ints, response: Floats) -> tuple[Floats, float]:
     if degrees == 0:
         return means, 0.0
     variance = float(((response - means[level]) ** 2).sum()) / degrees
-    return means, float(np.sqrt(variance / counts.mean()))
+    return means, _typical_error(variance, counts)
+
+
+def _typical_error(variance: float, counts: Ints) -> float:
+    """Return the root mean square of the standard errors of all means: a level with few rows makes it large."""
+    return float(np.sqrt(variance * np.mean(1 / counts)))
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -152,7 +157,7 @@ def _describe(result: dict[str, Any], response: str) -> str:
     adjusted = f", held equal: {', '.join(result['adjusted_for'])}" if result["adjusted_for"] else ""
     is_noise_known = result["standard_error"] > 0
     error = (
-        f"standard error of each mean {result['standard_error']:.4g}"
+        f"typical standard error of a mean {result['standard_error']:.4g}"
         if is_noise_known
         else "noise unknown: no replicates"
     )

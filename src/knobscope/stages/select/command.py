@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,12 +38,16 @@ _CANDIDATES = 5000
 
 
 def screening_table(
-    runs: list[Path], plans: list[Path], levels: Mapping[str, Sequence[Value]], response: Response
+    runs: list[Path],
+    plans: list[Path],
+    levels: Mapping[str, Sequence[Value]],
+    response: Response,
+    special: Mapping[str, Collection[Value]],
 ) -> "pd.DataFrame":
     """Return one row per ok run that has a response.
 
-    It has a column per knob, in which numbers that are no level of the study count as the nearest one, `response`,
-    `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
+    It has a column per knob, in which numbers that are no level of the study count as the nearest one that is not
+    `special`, `response`, `block`, `round`, `is_chosen`, `started_at` and `dbms_version`.
 
     `runs` are block directories, `plans` the tables they were planned in.
     """
@@ -54,7 +58,7 @@ def screening_table(
     planned = read_table(plans).drop_duplicates("config_id").set_index("config_id").loc[measured["config_id"]]
     configurations = [json.loads(text) for text in planned["configuration"]]
     settings = {
-        knob: [_nearest(configuration[knob], usual) for configuration in configurations]
+        knob: [_nearest(configuration[knob], usual, special.get(knob, ())) for configuration in configurations]
         for knob, usual in levels.items()
     }
     columns = {"round": "round", "started_at": "started_at", "dbms_version": "dbms_version"}
@@ -65,10 +69,10 @@ def screening_table(
     return pd.DataFrame({**settings, **outcomes, "is_chosen": planned["is_chosen"].to_numpy(bool)})
 
 
-def _nearest(value: Any, levels: Sequence[Any]) -> Any:
+def _nearest(value: Any, levels: Sequence[Any], special: Collection[Any]) -> Any:
     if value in levels or isinstance(value, str | bool):
         return value
-    numbers = [level for level in levels if not isinstance(level, str | bool)]
+    numbers = [level for level in levels if not isinstance(level, str | bool) and level not in special]
     if not numbers:
         return value
     # What spans orders of magnitude is near by its ratio.
@@ -83,7 +87,8 @@ def _run(args: argparse.Namespace) -> int:
     space, screening = case_space(specs, case), specs.study.screening
     knobs = list(space.levels)
     response = RESPONSES[screening.response]
-    table = screening_table(args.runs, args.plans, space.levels, response)
+    special = {name: knob.special for name, knob in space.dbms.knobs.items()}
+    table = screening_table(args.runs, args.plans, space.levels, response, special)
     if table.empty:
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
     tried = read_earlier(space, args.plans, args.runs, response)
