@@ -157,6 +157,15 @@ def test_what_import_accepts_detect_accepts(
         assert "runs.csv:3: value: found " in problems(capsys)[0]
 
 
+def test_points_are_doubted_where_another_column_has_decimal_commas(
+    import_table: Import, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f'{line.rsplit(",", 1)[0]},{ops},"812,5"' for line, ops in zip(GOOD, ("987", *["1.234"] * 6), strict=True)]
+    assert import_table(*lines, header=f"{HEADER},latency_p95_us") == 2
+    assert capsys.readouterr().err.count("'1.234' may be thousands or decimals") == len(GOOD)
+    assert import_table(*lines, header=f"{HEADER},latency_p95_us", more=("--decimal", ",")) == 0
+
+
 def test_one_word_among_numbers_is_a_question(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [*GOOD, "2,mydb,disk,hdd,load,Cache,huge,1,210"]
     assert import_table(*lines) == 2

@@ -73,11 +73,12 @@ def read_cells(
     `required` are columns that have to be there, with what is expected where one is not.
     """
     header = [name for name in table.columns if not name.startswith("Unnamed:")]
+    doubt_points = has_decimal_commas(table, columns, decimal)
     _check_header(table, columns, required, problems)
     known_names = [name for name in header if name in columns]
     rows = _Rows(
         {name: table.columns[name].codes for name in known_names},
-        {name: _read_column(table, name, columns[name], problems, decimal) for name in known_names},
+        {name: _read_column(table, name, columns[name], problems, decimal, doubt_points) for name in known_names},
     )
     if "throughput_ops" in known_names:  # a word for failure there is the status of a run
         rows.codes["failure"] = rows.codes["throughput_ops"]
@@ -96,14 +97,23 @@ def _check_header(
             problems.add(table.path, 1, name, "an unknown column", suggest(name, list(columns)))
 
 
-def _read_column(table: TextTable, name: str, kind: str, problems: Problems, decimal: str | None) -> list[Any]:
+def has_decimal_commas(table: TextTable, columns: Mapping[str, str], decimal: str | None) -> bool:
+    """Whether a column of numbers shows commas before decimals: then 1.234 in another one may be a thousand and more."""
+    numeric = [name for name in table.columns if columns.get(name) in _NUMERIC]
+    shown = (read_numbers([text for text in table.columns[name].texts if text], decimal=decimal) for name in numeric)
+    return any(numbers.decimal == "," for numbers in shown)
+
+
+def _read_column(
+    table: TextTable, name: str, kind: str, problems: Problems, decimal: str | None, doubt_points: bool
+) -> list[Any]:
     """Return the value of each distinct text of a column, None for nothing and what cannot be read."""
     texts = table.columns[name].texts
     expected, read = _KINDS[kind]
     filled_texts = [text for text in texts if text]
     values: Mapping[str, Any]
     if kind in _NUMERIC:
-        values, expected = _read_numbers(name, kind, filled_texts, expected, decimal)
+        values, expected = _read_numbers(name, kind, filled_texts, expected, decimal, doubt_points)
     else:
         values = _read_each(name, filled_texts, read)
         expected = _EXPECTED_TEXT if kind == "VARCHAR" else expected
@@ -132,11 +142,11 @@ def _read_each(name: str, texts: Sequence[str], read: Callable[[str], Any]) -> d
 
 
 def _read_numbers(
-    name: str, kind: str, texts: Sequence[str], expected: str, decimal: str | None
+    name: str, kind: str, texts: Sequence[str], expected: str, decimal: str | None, doubt_points: bool
 ) -> tuple[dict[str, Any], str]:
     """Return the numbers of a column, in the unit that its name says, and what is expected of the others."""
     target = next((units for end, units in _UNITS.items() if name.endswith(end)), {})
-    numbers = read_numbers(texts, decimal=decimal, target=target)
+    numbers = read_numbers(texts, decimal=decimal, target=target, doubt_points=doubt_points)
     if numbers.problem is not None:
         return {}, f"{expected}; {numbers.problem[0]!r} {numbers.problem[1]}: {numbers.problem[2]}"
     if numbers.notes:
