@@ -98,7 +98,7 @@ def _check_header(
 
 
 def has_decimal_commas(table: TextTable, columns: Mapping[str, str], decimal: str | None) -> bool:
-    """Whether a column of numbers shows commas before decimals: then 1.234 in another one may be a thousand and more."""
+    """Whether a column of numbers shows commas before decimals: then 1.234 elsewhere may be more than a thousand."""
     numeric = [name for name in table.columns if columns.get(name) in _NUMERIC]
     shown = (read_numbers([text for text in table.columns[name].texts if text], decimal=decimal) for name in numeric)
     return any(numbers.decimal == "," for numbers in shown)
