@@ -141,8 +141,12 @@ def _make_held(parent: Path) -> tuple[Path, int]:
 
 def _stop_pressure(directory: Path) -> None:
     """Keep no account of stalls for this level: the kernel would add to it at each switch of a followed thread."""
-    with contextlib.suppress(FileNotFoundError):  # before 6.1, or no account is kept at all
-        (directory / "cgroup.pressure").write_text("0")
+    with contextlib.suppress(FileNotFoundError):  # before 6.1, or no account is kept at all (psi=0)
+        descriptor = os.open(directory / "cgroup.pressure", os.O_WRONLY)  # creating one is forbidden
+        try:
+            os.write(descriptor, b"0")
+        finally:
+            os.close(descriptor)
 
 
 def _start_warden(directory: Path, parent: Path) -> None:

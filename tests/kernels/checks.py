@@ -44,16 +44,18 @@ def follow(watch: Watch, traced: Traced, command: list[str], directory: str = "/
     program = [sys.executable, "-I", "-S", gate.__file__, str(read_end), *command]
     with subprocess.Popen(program, pass_fds=[read_end], stdout=subprocess.DEVNULL) as process:
         os.close(read_end)
-        watch.follow([process.pid])
-        run("sync", "-f", directory)
-        watch.begin()
-        traced.begin()
-        os.write(opener, b"!")
-        os.close(opener)
-        process.wait()
-        run("sync", "-f", directory)
-        traced.end()
-        return watch.end()
+        try:
+            watch.follow([process.pid])
+            run("sync", "-f", directory)
+            watch.begin()
+            traced.begin()
+            os.write(opener, b"!")
+            process.wait()
+            run("sync", "-f", directory)
+            traced.end()
+            return watch.end()
+        finally:
+            os.close(opener)  # after a failure the program ends instead of waiting for its byte
 
 
 def compare(profile: Profile, traced: Traced) -> dict[str, Any]:

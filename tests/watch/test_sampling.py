@@ -64,7 +64,7 @@ def look(tmp_path: Path) -> Callable[..., Seen]:
             names = {tid: step for step, tid in json.loads(process.stdout.readline()).items()}
             sampler = WaitSampler([process.pid])
             sampler.start()
-            time.sleep(1.5)
+            time.sleep(3)
             seen = sampler.stop()
             process.kill()
         assert seen is not None

@@ -165,15 +165,15 @@ class WaitSampler:
         tree_s, refresh_s, pids = -_TREE_S, -_REFRESH_S, list[int]()
         pauses = random.Random()  # noqa: S311 - so that nothing which repeats itself is always met in the same place
         while not self._is_over.is_set():
-            began = time.monotonic()
+            began, used_s = time.monotonic(), time.thread_time()
             if began - tree_s >= _TREE_S:
                 tree_s, pids = began, list_tree(self._roots)
             if began - refresh_s >= _REFRESH_S:
                 refresh_s = began
                 self._refresh()
             self._look(pids, began)
-            took = time.monotonic() - began
-            self._is_over.wait(max(pauses.uniform(0.5, 1.5) * _PAUSE_S, took / _LARGEST_SHARE))
+            used_s = time.thread_time() - used_s  # of a processor: on a busy machine a look takes longer
+            self._is_over.wait(max(pauses.uniform(0.5, 1.5) * _PAUSE_S, used_s / _LARGEST_SHARE))
 
     def _refresh(self) -> None:
         """Read times and names of each thread; what an epoll descriptor looks at is looked up again."""
