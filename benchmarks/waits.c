@@ -137,8 +137,10 @@ static void start_ring(struct thread *t)
 {
     struct io_uring_params p = {};
     t->ring = syscall(SYS_io_uring_setup, 1, &p);
-    char *rings = mmap(NULL, p.cq_off.cqes + 2 * sizeof(struct io_uring_cqe) + BLOCK, PROT_READ | PROT_WRITE,
-        MAP_SHARED | MAP_POPULATE, t->ring, IORING_OFF_SQ_RING);
+    size_t indexes = p.sq_off.array + p.sq_entries * sizeof(unsigned);
+    size_t entries = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
+    char *rings = mmap(NULL, entries > indexes ? entries : indexes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, t->ring,
+        IORING_OFF_SQ_RING);  // older kernels refuse to map more than there is
     t->entries =
         mmap(NULL, sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, t->ring, IORING_OFF_SQES);
     if (t->ring < 0 || rings == MAP_FAILED || t->entries == MAP_FAILED)

@@ -117,7 +117,7 @@ static __always_inline void leave(struct config_t *c, u32 id, struct thread_t *t
 #ifdef ARG_prev_state
     u32 state = ctx->args[ARG_prev_state];
 #else
-    u32 state = LOAD(ctx->args[ARG_sched_switch], task_struct, __state, u32);
+    u32 state = LOAD(ctx->args[ARG_sched_switch], task_struct, state, u32);
 #endif
     t->since = now;
     if (state & DEAD_STATES) {

@@ -12,6 +12,7 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -80,6 +81,8 @@ def list_programs() -> Iterator[tuple[str, Program]]:
     source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
     yield "waits", (source, kernel, constants)
     yield "typed waits", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    older = replace(kernel, prelude=re.sub(r"#define ARG_prev_state .*\n", "", kernel.prelude))
+    yield "waits before 5.18", (source, older, constants)
 
 
 def list_headers(source: Path, known: list[Path]) -> list[Path]:

@@ -102,9 +102,7 @@ def shared_by(pids: list[int]) -> set[str]:
 def in_use() -> set[str]:
     """Return the namespaces of all processes that we may look at."""
     found = set()
-    for link in Path("/proc").glob("[0-9]*/ns/*"):
-        try:
-            found.add(str(link.readlink()))
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            found |= {str(link.readlink()) for link in (process / "ns").iterdir()}
     return found

@@ -91,7 +91,8 @@ class MonitorWatch(Watch):
             self.close()
             raise MonitorUnavailableError(answer.get("reason"))
         ready = check_document(_Ready, answer, _EXPECTED)
-        self.missing_probes, self.limits = ready["missing_probes"], ready["limits"]
+        self.missing_probes = ready["missing_probes"]
+        self.limits = list(dict.fromkeys(ready["limits"]))  # of several probes, which may say the same
 
     def follow(self, pids: Sequence[int]) -> None:
         """Put the processes into a control group of their own; their children are born into it."""

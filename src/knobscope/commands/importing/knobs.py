@@ -94,7 +94,7 @@ class ImportedKnob:
             return
         is_number = self.type in ("integer", "real")
         if self.reference not in rows and not (
-            # Of many values it takes the place of a level; of few, no row has it, and a model knows nothing of it.
+            # Among many values it replaces a level; among few no row has it, and a model knows nothing of it.
             is_number
             and self.reference is not None
             and len(rows) > MOST_LEVELS
