@@ -212,6 +212,12 @@ def test_a_device_is_not_busy_for_longer_than_its_requests_take() -> None:
     assert (found.busy_share, found.depth, found.has_one) == (0.024, None, False)  # the sum has wrapped around
 
 
+def test_one_request_at_a_time_is_seen_though_ticks_round() -> None:
+    before, after = sums(busy_ms=0, weighted_ms=0), sums(busy_ms=940, weighted_ms=900, at=1.0)
+    found = complete_facts(facts(reads=5000, depth=None, one_share=None), before, after)
+    assert (found.depth, found.has_one) == (1.0, True)
+
+
 def sums(*, busy_ms: int, weighted_ms: int, at: float = 0.0) -> Sums:
     """The kernel's sums of a device that did nothing else."""
     return Sums(at, [0] * 9 + [busy_ms, weighted_ms] + [0] * 6, None, None, None, "")

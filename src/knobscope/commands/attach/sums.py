@@ -22,6 +22,7 @@ _COLUMNS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14), "flush": (15, 
 #: Milliseconds with a request in flight, and of all requests together. Before 6.10 the kernel takes each request that
 #: begins for a whole tick of its clock: if the first are more than the second, they are not known.
 _BUSY, _WEIGHTED = 9, 10
+_ROUNDING = 1.1
 _MILLISECONDS = {_BUSY, _WEIGHTED, *(column for _, column in _COLUMNS.values())}
 #: The file system's journal writes for whoever flushes, and counts as nobody's: at each flush its own two blocks, and
 #: three of what a file that grows changes.
@@ -69,7 +70,7 @@ def complete_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     """Return facts that procfs lacks: times and depth of the whole device, and others' share of its bytes."""
     added = _subtract(before, after)
     operations = {op: _time_operation(op, operation, added) for op, operation in facts.operations.items()}
-    depth = added[_WEIGHTED] / added[_BUSY] if 0 < added[_BUSY] <= added[_WEIGHTED] else None
+    depth = max(added[_WEIGHTED] / added[_BUSY], 1.0) if added[_BUSY] and _is_exact(added) else None
     return _add_shares(replace(facts, operations=operations, depth=depth), before, after)
 
 
@@ -78,7 +79,7 @@ def complete_light_facts(facts: Facts, before: Sums, after: Sums) -> Facts:
     shared, added = _add_shares(facts, before, after), _subtract(before, after)
     if shared.depth is None or not shared.busy_share:
         return shared
-    if added[_BUSY] > added[_WEIGHTED]:
+    if not _is_exact(added):
         return replace(shared, depth=None)
     return replace(shared, depth=shared.depth / shared.busy_share)
 
@@ -87,6 +88,11 @@ def _subtract(before: Sums, after: Sums) -> list[int]:
     """Return what each column has gained; milliseconds have 32 bits in the kernel."""
     columns = enumerate(zip(before.device, after.device, strict=True))
     return [(now - then) % (1 << 32) if i in _MILLISECONDS else now - then for i, (then, now) in columns]
+
+
+def _is_exact(added: list[int]) -> bool:
+    """Whether the time with a request in flight can be right: no more than all requests took, but for ticks."""
+    return added[_BUSY] <= _ROUNDING * added[_WEIGHTED]
 
 
 def _add_shares(facts: Facts, before: Sums, after: Sums) -> Facts:
