@@ -57,10 +57,9 @@ class WaitProbe:
         self._names = {
             call.numbers[self._machine]: name for name, call in CALLS.items() if self._machine in call.numbers
         }
-        self._names |= {_SLEEP: "sleep"}
         self._names |= {
             call.numbers[self._machine]: name for name, call in WAIT_CALLS.items() if self._machine in call.numbers
-        }
+        } | {_SLEEP: "sleep"}
         self._symbols = Symbols()
         self._groups: list[Path] = []
         self._titles: dict[int, str] = {}

@@ -45,6 +45,8 @@ def test_looks_without_bpf_know_calls_by_the_same_numbers(machine: str) -> None:
     known = {reason: set(numbers[machine]) for reason, numbers in sampling._CALLS.items()}
     known["network"] |= known["epoll"]
     assert {kind: known[kind] for kind in kinds} == expected
+    counting = (call for call in WAIT_CALLS.values() if call.count_in and machine in call.numbers)
+    assert sampling._COUNT_IN[machine] == {call.numbers[machine]: call.count_in for call in counting}
     names = {number: name for name, call in CALLS.items() for number in [call.numbers.get(machine)]}
     assert {names[number] for number in known["read"]} == {"read", "pread64", "readv", "preadv", "preadv2"}
     assert {names[number] for number in known["flush"]} == {

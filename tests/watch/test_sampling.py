@@ -53,6 +53,17 @@ sys.stdin.read()
 """
 
 
+def look_at(process: "subprocess.Popen[bytes]") -> SampledWaits:
+    """Look at a program for some seconds, and end it."""
+    sampler = WaitSampler([process.pid])
+    sampler.start()
+    time.sleep(3)
+    seen = sampler.stop()
+    process.kill()
+    assert seen is not None
+    return seen
+
+
 @pytest.fixture
 def look(tmp_path: Path) -> Callable[..., Seen]:
     """Return what looks at a program with a thread for each of some steps."""
@@ -62,12 +73,7 @@ def look(tmp_path: Path) -> Callable[..., Seen]:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             names = {tid: step for step, tid in json.loads(process.stdout.readline()).items()}
-            sampler = WaitSampler([process.pid])
-            sampler.start()
-            time.sleep(3)
-            seen = sampler.stop()
-            process.kill()
-        assert seen is not None
+            seen = look_at(process)
         shares: dict[str, dict[tuple[str, int], float]] = {step: {} for step in steps}
         for row in seen["waits"]:
             if row["tid"] in names and row["reason"] not in ("cpu", "runnable"):
@@ -105,12 +111,7 @@ def test_a_session_of_a_fraction_of_a_second_is_seen_with_its_name() -> None:
     """As a server has that starts a process for each connection."""
     program = "import subprocess\nwhile True:\n    subprocess.run(['sleep', '0.6'])\n"
     with subprocess.Popen([sys.executable, "-c", program]) as process:
-        sampler = WaitSampler([process.pid])
-        sampler.start()
-        time.sleep(2.5)
-        seen = sampler.stop()
-        process.kill()
-    assert seen is not None
+        seen = look_at(process)
     short = {row["tid"]: row["title"] for row in seen["wait_threads"] if row["name"] == "sleep"}
     assert len(short) >= 2
     assert set(short.values()) == {"sleep 0.6"}

@@ -47,7 +47,7 @@ def read_stat(block: BlockDevice) -> list[int]:
     """
     path = _sysfs(block.major, block.minor)
     sums = _read_numbers(path)
-    disks = _find_members(path)
+    disks = _descend(path, through_images=False)
     if disks != {path} and not any(sums[_FLUSHES]):
         columns = zip(*(_read_numbers(disk)[_FLUSHES] for disk in disks), strict=True)
         sums[_FLUSHES] = [sum(column) // len(disks) for column in columns]
@@ -68,26 +68,17 @@ def _block_of(path: Path) -> BlockDevice:
     return BlockDevice(path.name, int(major), int(minor))
 
 
-def _descend(path: Path) -> set[Path]:
+def _descend(path: Path, *, through_images: bool = True) -> set[Path]:
+    """Return the disks below a device of sysfs; without `through_images` a loop device is one, whatever it lies on."""
     if (path / "partition").exists():
-        return _descend(path.parent)
-    below = _list_slaves(path)
-    if (image := _find_image(path)) is not None and (backing := _device_of_file(image)) is not None:
-        below = [backing]
-    return set().union(*(_descend(member) for member in below)) if below else {path}
-
-
-def _find_members(path: Path) -> set[Path]:
-    """Return the disks of a partition or a volume; a loop device is one, whatever it lies on."""
-    if (path / "partition").exists():
-        return _find_members(path.parent)
-    below = _list_slaves(path)
-    return set().union(*(_find_members(member) for member in below)) if below else {path}
-
-
-def _list_slaves(path: Path) -> list[Path]:
+        return _descend(path.parent, through_images=through_images)
     slaves = path / "slaves"
-    return [member.resolve() for member in slaves.iterdir()] if slaves.is_dir() else []
+    below = [member.resolve() for member in slaves.iterdir()] if slaves.is_dir() else []
+    image = _find_image(path) if through_images else None
+    if image is not None and (backing := _device_of_file(image)) is not None:
+        below = [backing]
+    disks = (_descend(member, through_images=through_images) for member in below)
+    return set().union(*disks) if below else {path}
 
 
 def _read_numbers(path: Path) -> list[int]:

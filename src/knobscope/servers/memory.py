@@ -14,8 +14,8 @@ _PREFIX = "knobscope-memory-"
 #: What counts kills, in v2 and v1 of control groups.
 _EVENTS = ("memory.events", "memory.oom_control")
 _FILES = {"cgroup": "memory.limit_in_bytes", "cgroup2": "memory.max"}
-#: What bounds swap: version 1 bounds memory and swap together, by as much as memory alone ("").
-_SWAP = {"cgroup": ("memory.memsw.limit_in_bytes", ""), "cgroup2": ("memory.swap.max", "0")}
+#: What bounds swap: in version 1 memory and swap together.
+_SWAP_FILES = {"cgroup": "memory.memsw.limit_in_bytes", "cgroup2": "memory.swap.max"}
 _REMOVAL_S = 5.0
 
 
@@ -76,9 +76,8 @@ def _make_group(size: int) -> tuple[Path, int]:
     group.mkdir()
     holding = hold_directory(group)
     (group / _FILES[kind]).write_text(str(size))
-    name, most = _SWAP[kind]
-    if (group / name).exists():  # else what is over the limit would be I/O on the system's disk
-        (group / name).write_text(most or str(size))
+    if (swap := group / _SWAP_FILES[kind]).exists():  # what is over the limit must not be I/O on the system's disk
+        swap.write_text("0" if kind == "cgroup2" else str(size))
     return group, holding
 
 

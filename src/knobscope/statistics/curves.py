@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.statistics.arrays import Floats
+from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Settings, Term
 from knobscope.statistics.explained import LEAST_MAIN_SHARE, ExplainedTerm
 from knobscope.statistics.models import Model
@@ -14,7 +14,15 @@ from knobscope.statistics.models.anova import Anova
 from knobscope.statistics.points import Axis, Point, find_points
 from knobscope.statistics.stopping import Runs, Stop
 
-__all__ = ["important_points", "level_effects"]
+__all__ = ["important_points", "level_effects", "typical_error"]
+
+
+def typical_error(noise: float, counts: Ints) -> float:
+    """Return the root mean square of the standard errors of means: one of few runs makes it large.
+
+    `noise` is the standard deviation of a run, `counts` has the number of runs of each mean.
+    """
+    return float(noise * math.sqrt(np.mean(1 / counts)))
 
 
 def level_effects(model: Model, settings: Settings, factor: str, beside: Mapping[str, int] | None = None) -> Floats:
@@ -116,6 +124,6 @@ def _points_of_curve(
     level_codes = np.array([i for i in np.flatnonzero(counts) if has_position[i]], dtype=np.int64)
     if not len(level_codes):
         return []
-    error = noise * math.sqrt(np.mean(1 / counts[level_codes]))  # a level with few runs makes it large
+    error = typical_error(noise, counts[level_codes])
     effects = level_effects(model, settings, knob, beside)[level_codes]
     return find_points([numbers[i] for i in level_codes], effects.tolist(), axis, error)

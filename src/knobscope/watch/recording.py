@@ -55,16 +55,12 @@ def require_replaceable(directory: Path) -> None:
     expected = "expected a new directory, or that of an earlier trace"
     if directory.name in ("", ".."):
         raise UserError(f"--trace: found {directory}; {expected}")
-    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
-        raise UserError(f"--trace: {directory} is no directory; {expected}")
-    others = {entry.name for entry in directory.glob("*")} - {f"{table}.parquet" for table in TRACE_TABLES}
-    if others:
-        raise UserError(f"--trace: {directory} holds {min(others)}; {expected}")
-    part = _name_part(directory)
-    if part.is_symlink() or (part.exists() and not part.is_dir()):
-        raise UserError(f"--trace: {part} is in the way, where {directory} is written first; expected no such file")
-    if strangers := {entry.name for entry in part.glob("*")} - {f"{table}.parquet" for table in TRACE_TABLES}:
-        raise UserError(f"--trace: {part}, where {directory} is written first, holds {min(strangers)}; remove it")
+    for place in (directory, _name_part(directory)):
+        if place.is_symlink() or (place.exists() and not place.is_dir()):
+            raise UserError(f"--trace: {place} is no directory; {expected}")
+        others = {entry.name for entry in place.glob("*")} - {f"{table}.parquet" for table in TRACE_TABLES}
+        if others:
+            raise UserError(f"--trace: {place} holds {min(others)}; {expected}")
 
 
 def _name_part(directory: Path) -> Path:

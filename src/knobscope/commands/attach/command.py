@@ -26,6 +26,7 @@ from knobscope.devices import find_block_device
 from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
+from knobscope.processes import list_tree
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
@@ -138,7 +139,7 @@ class _Window:
 
     def _read_surroundings(self) -> Surroundings:
         target = self._subject.target
-        return read_surroundings(self._subject.data.block, target.pid, target.pids)
+        return read_surroundings(self._subject.data.block, target.pid, list_tree(sorted(target.pids)))
 
     def _wait(self, seconds: float | None) -> None:
         end = None if seconds is None else time.monotonic() + seconds
@@ -151,12 +152,10 @@ class _Window:
     def is_alive(self) -> bool:
         """Whether the server still runs."""
         try:
-            words = (
-                (PROC / str(self._subject.target.pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            )
+            text = (PROC / str(self._subject.target.pid) / "stat").read_text(errors="replace")
         except OSError:
             return False
-        return words[0] not in _ENDED
+        return text.rpartition(")")[2].split()[0] not in _ENDED
 
 
 def _parse_seconds(text: str) -> float:

@@ -47,7 +47,7 @@ def find_target(args: argparse.Namespace) -> Target:
         return _find_in_group(_strip_mount(args.cgroup))
     if args.unit is not None:
         return _find_in_group(_find_unit(args.unit))
-    pid = args.pid if args.pid is not None else None
+    pid = args.pid
     if args.port is not None:
         pid = _find_listener(args.port)
     if args.container is not None:

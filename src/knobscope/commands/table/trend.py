@@ -11,7 +11,7 @@ from knobscope.commands.table.table import add_table_parser, read_table, respons
 from knobscope.documents import write_document
 from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats, Ints
-from knobscope.statistics.curves import level_effects
+from knobscope.statistics.curves import level_effects, typical_error
 from knobscope.statistics.design import Settings, single_terms
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.points import Axis, find_points
@@ -92,7 +92,7 @@ def _adjusted_curve(settings: Settings, response: Floats, factor: str) -> tuple[
     residual = runs.response - model.predict(runs.settings)
     counts = np.bincount(runs.settings.column(factor))
     variance = float((residual**2).sum()) / (len(residual) - model.columns)
-    return level_effects(model, runs.settings, factor), _typical_error(variance, counts)
+    return level_effects(model, runs.settings, factor), typical_error(math.sqrt(variance), counts)
 
 
 def _plain_curve(level: Ints, response: Floats) -> tuple[Floats, float]:
@@ -103,12 +103,7 @@ def _plain_curve(level: Ints, response: Floats) -> tuple[Floats, float]:
     if degrees == 0:
         return means, 0.0
     variance = float(((response - means[level]) ** 2).sum()) / degrees
-    return means, _typical_error(variance, counts)
-
-
-def _typical_error(variance: float, counts: Ints) -> float:
-    """Return the root mean square of the standard errors of all means: a level with few rows makes it large."""
-    return float(np.sqrt(variance * np.mean(1 / counts)))
+    return means, typical_error(math.sqrt(variance), counts)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

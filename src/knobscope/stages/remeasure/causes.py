@@ -203,8 +203,7 @@ class Answer:
             return "not_the_device"
         if self.whole is not None and self.whole.is_most:
             return "several"
-        # Of `everything` that which remains may be the way to a modelled device.
-        blamed = self.question.blamed
+        blamed = self.question.blamed  # of `everything` that which remains may be the way to a modelled device
         is_tested = blamed and EVERYTHING not in blamed and blamed <= self.shares.keys()
         return "not_as_blamed" if is_tested and all(share.is_minor for share in self.shares.values()) else "undecided"
 
