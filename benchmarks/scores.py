@@ -29,7 +29,7 @@ class Score:
         """Return a row of the table without cases and rule; '-' where nothing was found, or was to be found."""
         true = sum(truth for *_, truth in self.known)
         right, wrong = self._count_findings(0)
-        precision, recall = _share(right, right + wrong), _share(right, true)
+        precision, recall = tell_share(right, right + wrong), tell_share(right, true)
         naive = "{} found, {} wrong".format(*self._count_findings(1))
         cells = (len(self.known), true, right, wrong, true - right, precision, recall, self.unclear, naive)
         return " | ".join(map(str, cells))
@@ -40,7 +40,7 @@ class Score:
         return truth_counts[True], truth_counts[False]
 
 
-def _share(part: int, whole: int) -> str:
+def tell_share(part: int, whole: int) -> str:
     """Return a share with the lower end of its 95 % interval (Wilson 1927)."""
     if not whole:
         return "-"

@@ -32,7 +32,7 @@ _PREFIX = "knobscope-headers-"
 _KALLSYMS = Path("/proc/kallsyms")
 _BOOT, _MODULES_LOADED = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/modules")
 #: Whose types the probes know where they are no part of the kernel itself.
-_MODULES = ("btrfs", "dm_mod", "dm_crypt", "md_mod", "raid1", "raid10", "raid456")
+_MODULES = ("btrfs", "dm_mod", "dm_crypt", "md_mod", "raid1", "raid10", "raid456", "bcache")
 _WORDS = ("pt_regs",)  # what memory.bpf.h reads words of any struct as: it has nothing but words
 _PREEMPTIBLE_SINCE = (7, 0)  # seen in 7.3, not in 6.18: programs of tracepoints run preemptibly
 

@@ -350,11 +350,15 @@ def _stop(number: int, _: object) -> None:
     sys.exit(128 + number)
 
 
+def _handle_stops(handler: Any) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, handler)
+
+
 def main() -> int:
     """Watch until stdin ends; return the exit code."""
     options = _parse(sys.argv[1:])
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _stop)
+    _handle_stops(_stop)
     event = "unavailable"
     try:
         monitor = Monitor(options)
@@ -362,6 +366,7 @@ def main() -> int:
         try:
             monitor.serve()
         finally:
+            _handle_stops(signal.SIG_IGN)  # a second one must not keep processes from being put back
             monitor.close()
     except UnavailableError as reason:
         _emit(event, reason=str(reason))

@@ -65,6 +65,8 @@ _STACK = tuple(
         ("r5dev", "toread", 8),
         ("r5dev", "towrite", 8),
         ("r5dev", "written", 8),
+        ("search", "orig_bio", 8),  # of bcache
+        ("search", "iop", 0),
     )
 )
 #: Member or tracepoint -> what is missing without it.
@@ -147,7 +149,7 @@ BLOCK_NEEDS = Needs(
         *("btrfs_simple_end_io", "btrfs_orig_write_end_io", "btrfs_clone_write_end_io"),
         *("clone_endio", "crypt_endio", "md_end_clone_io", "md_end_io_acct"),
         *(f"{raid}_end_{way}_request" for raid in ("raid1", "raid10", "raid5") for way in ("read", "write")),
-        "raid5_align_endio",
+        *("raid5_align_endio", "bch_data_insert_endio", "bch_cache_read_endio", "backing_request_endio"),
     ),
 )
 

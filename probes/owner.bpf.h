@@ -106,13 +106,13 @@ int HANDLER(on_start)
         return 0;
     u32 queue = get_queue(c, request);
     struct slot_t *slot = get_slot(request, queue, OP_READ);
-    struct totals_t *t = get_totals(c, op);
     struct asked_t asked = {};
     ask(c, GET(request, request__bio, u64), GET(request, request__cmd_flags, u32), GET(request, request__data_len, u32), &asked);
-    if (!slot || !t)
+    if (!slot)
         return 0;
     trace_forgotten(c, slot, queue);
-    if (slot->state != FREE)
+    struct totals_t *t = slot->state == FREE ? 0 : get_totals(c, op);
+    if (t)
         forget(c, t, slot, queue);
     slot->asked = asked;
     trace_start(slot, request);

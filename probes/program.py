@@ -15,7 +15,7 @@ from typing import Any
 
 from bpf import Map, call_bpf, read_info
 from compiling import compile_program, place
-from followed import FOLLOWED_HANDLERS, MAX_GROUPS, is_process
+from followed import FOLLOWED_HANDLERS, MAX_GROUPS, is_process, list_processes
 from kernel import Kernel, UnavailableError
 
 __all__ = ["Kind", "Program", "count_missed"]
@@ -121,7 +121,8 @@ class Program:
                 self.put("followed", index, handle)
             finally:
                 os.close(handle)
-        for process in processes:
+        # Those that are in the groups already are followed, too, when they are moved out.
+        for process in (*processes, *list_processes(groups)):
             self["family"][process] = process
         self._processes = bool(processes)
         now.moved += self._processes

@@ -1,4 +1,4 @@
-// From a bio that reaches a disk up to the one that it was made for: through device mapper, dm-crypt and md.
+// From a bio that reaches a disk up to the one that it was made for: through device mapper, dm-crypt, md and bcache.
 //
 // What is called when a bio is done (bi_end_io) shows who made it, and its private field leads to the bio above. A
 // block of a RAID of level 4 to 6 belongs to what is read or written there, and parity, or what is read to compute it, to
@@ -79,6 +79,15 @@ static __always_inline u64 find_bio_above(u64 bio)
 #endif
     if (end_io == AT_raid5_end_write_request || end_io == AT_raid5_end_read_request)
         return find_bio_of_stripe(bio, private);
+#endif
+#if defined(AT_bch_data_insert_endio) && defined(HAVE_search__orig_bio)
+    if (end_io == AT_bch_cache_read_endio || end_io == AT_backing_request_endio)
+        return read_u64(private + search__orig_bio);
+    if (end_io == AT_bch_data_insert_endio) {
+        u64 above = read_u64(private - search__iop + search__orig_bio);
+        // What bcache moves by itself comes here, too, out of another struct: only a search has a bio of the upper device.
+        return above && is_upper(LOAD(above, bio, bi_bdev, u64)) ? above : 0;
+    }
 #endif
     return 0;
 }

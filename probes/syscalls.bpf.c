@@ -38,6 +38,13 @@ static __always_inline struct thread_t *begin_thread(void)
     return thread;
 }
 
+// The end of a call was not seen: programs may be skipped. What it counted as in flight is no longer.
+static __always_inline void leave_unended(struct config_t *c, struct thread_t *t)
+{
+    if (t->kind.row && t->epoch == c->epoch && t->kind.kind <= IS_SYNC && t->kind.descriptor)
+        move_depth(t->kind.kind, BY_CALL, bpf_ktime_get_ns(), -1);
+}
+
 int on_enter(struct bpf_raw_tracepoint_args *ctx)
 {
     struct config_t *c = get_config();
@@ -51,6 +58,7 @@ int on_enter(struct bpf_raw_tracepoint_args *ctx)
     if (!t)
         return 0;
     u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
+    leave_unended(c, t);
     t->kind.row = 0;
     t->arguments[0] = FOLLOW(registers, REGISTER_0, u64);
     t->arguments[1] = FOLLOW(registers, REGISTER_1, u64);

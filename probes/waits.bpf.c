@@ -159,6 +159,10 @@ int HANDLER(on_switch)
     u32 id = bpf_get_current_pid_tgid(), next_id = LOAD(next, task_struct, pid, u32);
     struct thread_t *leaving = id ? threads.lookup(&id) : 0, *arriving = next_id ? threads.lookup(&next_id) : 0;
     int is_new = id && !leaving && is_of_followed();
+    if (leaving && leaving->state == ENDED)  // its number is another thread's by now, which on_born has told
+        leaving = 0;
+    if (arriving && arriving->state == ENDED)
+        arriving = 0;
     if (!leaving && !arriving && !is_new)
         return 0;
     u64 now = bpf_ktime_get_ns();
@@ -179,7 +183,10 @@ int HANDLER(on_born)
     if (!c || !c->is_following || !is_of_followed())
         return 0;
     u32 id = LOAD(task, task_struct, pid, u32);
-    struct thread_t *t = threads.lookup(&id) ? 0 : add_thread(c, id, 0, bpf_ktime_get_ns());
+    struct thread_t *t = threads.lookup(&id);
+    if (t && t->state == ENDED)  // of a thread that had this number before, and ended in this run
+        lose(LOST_THREAD);
+    t = t ? 0 : add_thread(c, id, 0, bpf_ktime_get_ns());
     if (!t)
         return 0;
     t->process = LOAD(task, task_struct, tgid, u32);
@@ -287,6 +294,8 @@ static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t
     u32 via = bpf_get_current_pid_tgid(), flags = FOLLOW(bpf_get_current_task_btf(), task_struct__flags, u32);
     struct thread_t *waker = via && via != id ? threads.lookup(&via) : 0;
     struct call_t *call = get_kind(t->what.call);
+    if (waker && waker->state == ENDED)
+        waker = 0;
     renew(t, c);
     if (!waker && (flags & PF_KERNEL_THREAD) && !t->what.is_io && (!call || call->kind == IN_KERNEL))
         waker = add_helper(c, via, now);

@@ -224,6 +224,8 @@ def _undo_settings(number: int) -> None:
     queue = Path(f"/sys/block/loop{number}/queue")
     (queue / "max_sectors_kb").write_text((queue / "max_hw_sectors_kb").read_text(encoding="ascii"), encoding="ascii")
     (queue / "write_cache").write_text("write back", encoding="ascii")
+    if "[none]" not in (queue / "scheduler").read_text(encoding="ascii"):
+        (queue / "scheduler").write_text("none", encoding="ascii")
 
 
 def _configure_as(caller: pwd.struct_passwd, loop: int, config: bytes) -> int:

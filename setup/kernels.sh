@@ -21,6 +21,7 @@ need kmod modprobe --version
 need zstd zstd --version
 need lvm2 sh -c 'command -v lvcreate'
 need mdadm sh -c 'command -v mdadm'
+need bcache-tools sh -c 'command -v make-bcache'
 need dmsetup sh -c 'command -v dmsetup'
 [ -z "$missing" ] || { echo "please install these packages, which make test-kernels needs: apt-get install$missing" >&2; exit 1; }
 

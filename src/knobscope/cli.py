@@ -152,10 +152,15 @@ def _rename(arguments: Sequence[str]) -> list[str]:
 
 
 def _put_aside(error: DamagedFileError) -> str:
-    """Rename a damaged file and say so; a pipe or a device, which is not ours to move away, stays where it is."""
+    """Rename a damaged file of a study, or of a device's store, and say so; what is not ours stays where it is."""
     if not (error.path.is_file() or error.path.is_dir()):
         return f"{error}; expected a regular file"
-    return f"{error}; it is now {set_aside(error.path).name}, and the next call makes it anew"
+    if not any(part == "results" or part.startswith(".knobscope") for part in error.path.absolute().parts):
+        return f"{error}; expected a file that knobscope wrote"
+    try:
+        return f"{error}; it is now {set_aside(error.path).name}, and the next call makes it anew"
+    except OSError as refusal:
+        return f"{error}; it cannot be renamed: {refusal.strerror}"
 
 
 def _tell_of_system(error: OSError) -> int:

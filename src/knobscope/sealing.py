@@ -39,9 +39,11 @@ def sealed_output(path: Path) -> Path | None:
 def check_seal(output: Path) -> None:
     """Raise DamagedFileError when an output, or its seal, is not what was written."""
     try:
-        written = read_sealed(_seal_of(output))["files"]
+        written = read_sealed(_seal_of(output)).get("files")
     except DamagedFileError as error:
         raise DamagedFileError(output, "its seal cannot be read") from error
+    if not isinstance(written, dict):
+        raise DamagedFileError(output, "its seal cannot be read")
     try:
         present = _digests(output)
     except OSError as error:

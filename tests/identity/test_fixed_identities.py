@@ -42,11 +42,11 @@ def test_runs_keep_their_identity(case: Case, phase: str, expected: str, monkeyp
 @pytest.mark.parametrize(
     ("study", "case", "expected"),
     [
-        ("flush-across", Case("mariadb", "loop", "ycsb-a"), "45bae447e38de213"),
-        ("flush-across", Case("postgresql", "loop", "ycsb-a"), "e1a4886db910b504"),
-        ("flush-across", Case("redis", "loop", "ycsb-a"), "0dd40df9f294091b"),
-        ("flush-across", Case("sqlite", "loop", "ycsb-a"), "3dec37982a0ec1e6"),
-        ("report-io-method", Case("postgresql18", "memory", "pgbench-range"), "4737d2010187b107"),
+        ("flush-across", Case("mariadb", "loop", "ycsb-a"), "c55d8c422ed04144"),
+        ("flush-across", Case("postgresql", "loop", "ycsb-a"), "71728606f55ca98d"),
+        ("flush-across", Case("redis", "loop", "ycsb-a"), "028a6d727fcd7aec"),
+        ("flush-across", Case("sqlite", "loop", "ycsb-a"), "cb043d18ef5d9f41"),
+        ("report-io-method", Case("postgresql18", "memory", "pgbench-range"), "64a10413a5a8a430"),
         ("report-rocksdb-small-writes", Case("rocksdb", "slow-unit", "ycsb-a"), "ded3a1c3aff9b43b"),
     ],
 )

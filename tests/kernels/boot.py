@@ -25,7 +25,20 @@ HERE = Path(__file__).resolve().parent
 _MODULES = (
     *("virtio", "virtio_ring", "virtio_pci", "9p", "9pnet_virtio", "overlay", "loop"),
     *("nvme", "virtio_scsi", "ahci", "sd_mod", "ext4", "xfs", "crc32c_generic"),
-    *("dm_mod", "dm_crypt", "xts", "aes_generic", "ecb", "raid0", "raid1", "raid10", "raid456", "btrfs", "zram"),
+    *(
+        "dm_mod",
+        "dm_crypt",
+        "xts",
+        "aes_generic",
+        "ecb",
+        "raid0",
+        "raid1",
+        "raid10",
+        "raid456",
+        "bcache",
+        "btrfs",
+        "zram",
+    ),
 )
 #: Module -> parameters: queues for writes apart from those for reads make two per processor.
 _PARAMETERS = {"nvme.ko": "write_queues=2"}

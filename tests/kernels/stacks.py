@@ -1,8 +1,9 @@
-"""Stacks of storage in a guest: device mapper, dm-crypt, md and btrfs, made for a check and taken apart after it."""
+"""Stacks of storage in a guest (device mapper, dm-crypt, md, bcache, btrfs), made for a check, taken apart after it."""
 
 import contextlib
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ STACKS = {
     "raid6": ("raid6",),
     "raid10": ("raid10",),
     "lvm-crypt-raid1": ("lvm", "crypt", "raid1"),
+    "bcache": ("bcache",),
     "btrfs": (),
     "btrfs-zstd": (),
     "btrfs-crypt": ("crypt",),
@@ -96,7 +98,23 @@ def _raid(level: str, devices: Sequence[Path]) -> Iterator[Path]:
         _run("mdadm", "--zero-superblock", *members)
 
 
-_LAYERS = {"lvm": _lvm, "stripes": _lvm, "crypt": _crypt, **dict.fromkeys(_DISKS, _raid)}
+@contextlib.contextmanager
+def _bcache(_: str, devices: Sequence[Path]) -> Iterator[Path]:
+    members = [str(device) for device in devices[:2]]
+    _run("make-bcache", "--wipe-bcache", "--writeback", "--cache", members[0], "--bdev", members[1])
+    for member in members:
+        Path("/sys/fs/bcache/register").write_text(member)
+    stacked, cache = Path("/sys/block/bcache0/bcache"), next(Path("/sys/fs/bcache").glob("*-*"))
+    try:
+        yield Path("/dev/bcache0")
+    finally:
+        (stacked / "stop").write_text("1")
+        (cache / "stop").write_text("1")
+        while cache.exists():  # it stops when all is written
+            time.sleep(0.1)
+
+
+_LAYERS = {"bcache": _bcache, "lvm": _lvm, "stripes": _lvm, "crypt": _crypt, **dict.fromkeys(_DISKS, _raid)}
 
 
 def share_by_name(profile: Any) -> dict[str, Any]:

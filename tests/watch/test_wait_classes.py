@@ -5,7 +5,6 @@ from typing import Any, cast
 import pytest
 
 from knobscope.specs import Dbms
-from knobscope.specs.models.thread_classes import class_of_thread
 from knobscope.text.budgets import (
     REASONS,
     Part,
@@ -14,6 +13,7 @@ from knobscope.text.budgets import (
     describe_shares,
     sum_parts,
 )
+from knobscope.thread_classes import class_of_thread
 from knobscope.watch import Profile, make_wait_columns, sum_waits
 from knobscope.watch.text_calls import format_calls
 

@@ -155,7 +155,11 @@ def test_each_damage_to_any_file_is_found_and_named_in_one_sentence(
         assert find_damaged(results) == []
 
 
-@pytest.mark.parametrize("damage", [flip, empty, make_directory])
+def replace_seal(file: Path, other: Path) -> None:
+    write_sealed(file, {"files": [str(other)]})  # with a checksum that is right
+
+
+@pytest.mark.parametrize("damage", [flip, empty, make_directory, replace_seal])
 def test_a_damaged_seal_makes_the_output_anew(results: Path, damage: Callable[[Path, Path], None]) -> None:
     damage(results / ".report.html.seal", results)
     (sentence,) = set_aside_damaged(results)

@@ -89,7 +89,7 @@ verdicts AS (
             WHEN swept IS NULL THEN 'screened'
             WHEN list_contains(verdicts_here, 'mismatch') THEN 'flagged'
             WHEN list_contains(verdicts_here, 'withdrawn') THEN 'withdrawn'
-            WHEN list_contains(verdicts_here, 'none') THEN 'not_flagged'
+            WHEN list_contains(verdicts_here, 'none') AND NOT list_contains(verdicts_here, 'insufficient') THEN 'not_flagged'
             ELSE 'not_judged'
         END AS state
     FROM cases c

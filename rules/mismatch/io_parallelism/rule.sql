@@ -106,6 +106,7 @@ cases_judged AS (
                 AND NOT is_seldom_waited AND coalesce(waiting, busy) < getvariable('least_waited') THEN 'seldom_waited'
             WHEN confined AND coalesce(configurations, 0) = 0 AND NOT coalesce(does_no_more, false)
                 AND NOT is_seldom_waited THEN 'untried'
+            WHEN confined AND coalesce(freed, 0) = 0 AND NOT is_seldom_waited AND device_gain IS NULL THEN 'no_profile'
         END AS obstacle
     FROM visibility v
     LEFT JOIN (FROM judged WHERE knob IS NULL) s USING (dbms, device, workload)

@@ -20,7 +20,7 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one; without watched waits, bounds
 --        that allow both answers, or no more reads per second.
--- Penalty: throughput of the better value / that of the worse.
+-- Penalty: throughput of the better value / that of the worse, within what the share of the reads allows.
 -- Cannot see: reads that the page cache serves, which cost CPU only; how much of what was read an operation used;
 --        without watched waits, whether clients or background threads waited.
 WITH seen AS (
@@ -45,7 +45,8 @@ waited AS (
         CASE WHEN is_exact THEN w.high + coalesce(f.high, 0) ELSE l.high END AS one_high,
         CASE WHEN is_exact THEN one ELSE m.estimate END AS other,
         CASE WHEN is_exact THEN one_low ELSE m.low END AS other_low,
-        CASE WHEN is_exact THEN one_high ELSE m.high END AS other_high
+        CASE WHEN is_exact THEN one_high ELSE m.high END AS other_high,
+        CASE WHEN is_exact THEN reading.left_open ELSE 0 END AS left_open
     FROM throughput
     LEFT JOIN effects_on('read_us_per_op') l USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('read_busy_us_per_op') m USING (dbms, device, workload, knob, value)
@@ -60,7 +61,7 @@ compared AS (
         b.estimate AS bytes, b.low AS bytes_low, b.high AS bytes_high, b.q_value AS bytes_q, b.reference AS bytes_before,
         n.estimate AS number, n.low AS number_low, n.high AS number_high, n.q_value AS number_q,
         n.reference AS number_before,
-        is_exact, one, one_low, one_high, other, other_low, other_high,
+        is_exact, one, one_low, one_high, other, other_low, other_high, left_open,
         h.reads, h.value_bytes, h.reference_bytes, h.value_us, h.reference_us, h.value_busy, h.reference_busy
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
@@ -83,7 +84,7 @@ sided AS (
         least(of_slower(estimate, one_low, -one_high), of_slower(estimate, other_low, -other_high))
             / nullif(slow_us, 0) AS share_low,
         greatest(of_slower(estimate, one_high, -one_low), of_slower(estimate, other_high, -other_low))
-            / nullif(slow_us, 0) AS share_high
+            / nullif(slow_us, 0) + left_open AS share_high
     FROM compared
 ),
 
@@ -132,7 +133,7 @@ SELECT
     exp(estimate) - 1 AS effect,
     exp(low) - 1 AS effect_low,
     exp(high) - 1 AS effect_high,
-    penalty_of(verdict, estimate) AS penalty,
+    penalty_of_share(verdict, estimate, share_high) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
         bytes_per_op: {before: bytes_before, after: bytes_before * exp(bytes), q_value: bytes_q, counts: by_bytes, are_even: rules_out_effect(bytes_low, bytes_high)},

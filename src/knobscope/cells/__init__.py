@@ -3,7 +3,7 @@
 What they name is written as CSV that no spreadsheet takes for a formula.
 """
 
-from knobscope.cells.numbers import Numbers, read_numbers
+from knobscope.cells.numbers import read_numbers
 from knobscope.cells.problems import Problems
 from knobscope.cells.reading import Reading, read_factor, read_measured, read_truth
 from knobscope.cells.spelling import FAILURE_WORDS, TRUTH, is_default_word
@@ -14,7 +14,6 @@ __all__ = [
     "FAILURE_WORDS",
     "TRUTH",
     "Column",
-    "Numbers",
     "Problems",
     "Reading",
     "TextTable",

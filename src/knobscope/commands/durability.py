@@ -83,6 +83,7 @@ class SettingPart(Part):
     knob: str | None
     value: Value | None
     is_risky: bool = Field(description="Whether the spec marks the value as a risk.")
+    change: dict[str, Value] = Field(description="Other knobs that are set with it, without which it does nothing.")
     cuts: list[PowerCut] = Field(description="`lost` is null where the DBMS did not come back.")
     failure: str = Field(description="Why it could not be tried, or not as often; empty where it was.")
     loses: bool = Field(description="Whether a cut lost an acknowledged row, or the DBMS.")

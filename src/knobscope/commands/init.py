@@ -6,8 +6,10 @@ import shlex
 import sys
 from pathlib import Path
 
+from knobscope.durable_files import whole_file
 from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
+from knobscope.text.formats import plural
 
 __all__ = ["add_parser"]
 
@@ -41,15 +43,19 @@ def _run(args: argparse.Namespace) -> int:
     folder: Path = args.folder
     if folder.resolve() == SHIPPED:
         raise UserError(f"{folder} is the folder of knobscope itself; expected another one")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise UserError(f"{folder} is no folder; expected a new one, or one to add to")
     shipped = [file for name in _FOLDERS for file in (SHIPPED / name).rglob("*") if file.is_file()]
     files = {str(file.relative_to(SHIPPED)): file.read_bytes() for file in shipped}
     files |= {"Snakefile": _SNAKEFILE.encode(), ".gitignore": _IGNORED.encode()}
     new = {name: content for name, content in files.items() if not os.path.lexists(folder / name)}
     for name, content in new.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
+        with whole_file(folder / name) as part:  # half a file would count as one that is to be kept
+            part.write_bytes(content)
     kept = len(files) - len(new)
-    print(f"{folder}: wrote {len(new)} files{f', kept {kept} that exist' if kept else ''}. Go on with", file=sys.stderr)
+    wrote = f"wrote {plural(len(new), 'file')}{f', kept {kept} that exist' if kept else ''}"
+    print(f"{folder}: {wrote}. Go on with", file=sys.stderr)
     print(f"cd {shlex.quote(str(folder))}\nknobscope doctor\nsnakemake -n --config study=specs/studies/quickstart.yaml")
     return 0
 

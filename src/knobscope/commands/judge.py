@@ -16,6 +16,8 @@ from knobscope.tables import DeviceProfile, check_document, read_document
 
 __all__ = ["add_parser"]
 
+#: A row per operation and tenth of a second: that of a day has 300 MB.
+_MOST_BYTES = 1 << 30
 _EXPECTED = "a profile that `knobscope watch --json` wrote"
 
 
@@ -35,12 +37,14 @@ class JudgeDocument(Part):
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        content = json.loads(read_text(args.watched))
+        content = json.loads(read_text(args.watched, _EXPECTED, _MOST_BYTES))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{args.watched}: {error}; expected {_EXPECTED}") from error
+    if not args.profile.is_file():
+        raise UserError(f"no file {args.profile}; expected a profile of the device that `knobscope characterise` wrote")
+    device = read_document(args.profile, DeviceProfile)
     try:
         profile = check_document(WatchedProfile, content, _EXPECTED)
-        device = read_document(args.profile, DeviceProfile)
         findings = judge_profile(profile, device)
     except UserError as error:
         raise UserError(f"{args.watched}: {error}") from error

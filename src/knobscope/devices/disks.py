@@ -2,12 +2,15 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.mounts import find_mount
 from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
-from knobscope.specs.models.device import Tier
+
+if TYPE_CHECKING:
+    from knobscope.specs.models.device import Tier  # all models with it: a quarter of a second, for who only watches
 
 __all__ = ["find_bottom_disks", "find_tier", "is_loop_direct", "read_stat"]
 
@@ -22,7 +25,7 @@ _CLOUD_MODELS = (
     "Virtual Disk",
 )
 _FLUSHES = slice(15, 17)  # columns of `stat`, since 5.5
-_SPEED: list[Tier] = ["hdd", "cloud", "sata_ssd", "nvme_ssd", "memory"]
+_SPEED: "list[Tier]" = ["hdd", "cloud", "sata_ssd", "nvme_ssd", "memory"]
 
 
 def find_bottom_disks(block: BlockDevice) -> list[BlockDevice]:
@@ -35,7 +38,7 @@ def find_bottom_disks(block: BlockDevice) -> list[BlockDevice]:
     return sorted((_block_of(path) for path in paths), key=lambda disk: (disk.major, disk.minor))
 
 
-def find_tier(block: BlockDevice) -> Tier:
+def find_tier(block: BlockDevice) -> "Tier":
     """Return what kind of device the kernel says this is; the slowest one where a volume has several disks."""
     return min((_tier_of_disk(disk) for disk in find_bottom_disks(block)), key=_SPEED.index)
 
@@ -115,7 +118,7 @@ def _device_of_file(file: Path) -> Path | None:
     return _sysfs(block.major, block.minor)
 
 
-def _tier_of_disk(disk: BlockDevice) -> Tier:
+def _tier_of_disk(disk: BlockDevice) -> "Tier":
     if disk.name.startswith(_MEMORY_DISKS) or _lies_in_memory(disk):
         return "memory"
     if disk.name.startswith(_CLOUD_DISKS) or any(model in _model(disk) for model in _CLOUD_MODELS):

@@ -2,7 +2,15 @@
 
 from knobscope.figures.bends import BendPoint, Side, draw_bend
 from knobscope.figures.canvas import Point
-from knobscope.figures.curves import Curve, Mark, bucket_points, draw_latencies, draw_loglog, draw_series
+from knobscope.figures.curves import (
+    Curve,
+    Mark,
+    bucket_points,
+    draw_latencies,
+    draw_loglog,
+    draw_series,
+    with_pauses,
+)
 from knobscope.figures.figure import Figure, figure_style, slug, write_figures
 from knobscope.figures.forest import Effect, ForestRow, MetricPanel, Span, draw_forest, draw_spans
 from knobscope.figures.histograms import SizeMark, Sizes, depth_bins, draw_depths, draw_shares, draw_sizes
@@ -78,5 +86,6 @@ __all__ = [
     "draw_tuning",
     "figure_style",
     "slug",
+    "with_pauses",
     "write_figures",
 ]

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
 from knobscope.figures.canvas import Anchor, Canvas, text_width
 from knobscope.figures.scales import Scale, Tick, linear_ticks, power_ticks, short_number, spread_labels
 from knobscope.text.formats import format_micros, format_share, format_size
 
-__all__ = ["Curve", "Mark", "bucket_points", "draw_latencies", "draw_loglog", "draw_series"]
+__all__ = ["Curve", "Mark", "bucket_points", "draw_latencies", "draw_loglog", "draw_series", "with_pauses"]
 
 
 @dataclass(frozen=True)
@@ -134,3 +135,13 @@ def _latency_ticks(x: Scale) -> list[Tick]:
         middle = math.sqrt(x.low * x.high)
         ticks = [float(f"{value:.0e}") for value in (x.low * 1.2, middle, x.high / 1.2)]
     return [(x(tick), format_micros(tick)) for tick in ticks]
+
+
+def with_pauses(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:
+    """Add the zeros that a series leaves out where there was no traffic."""
+    filled = list(points[:1])
+    for (before, _), (time, value) in pairwise(points):
+        if time - before > 1.5 * step:
+            filled += [(before + step, 0.0), (time - step, 0.0)]
+        filled.append((time, value))
+    return filled

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
 from knobscope.figures.canvas import Canvas
 from knobscope.figures.scales import Scale, linear_ticks
-from knobscope.text.formats import format_share, format_size
+from knobscope.text.formats import UNKNOWN, format_share, format_size
 
 __all__ = ["SizeBin", "SizeMark", "Sizes", "depth_bins", "draw_depths", "draw_shares", "draw_sizes", "size_bins"]
 
@@ -175,7 +175,7 @@ def draw_shares(width: float, rows: Sequence[tuple[str, Sequence[tuple[str, str,
         canvas.text(0, y + 10 * len(entries) + 2, name, "name")
         for look, series, share in entries:
             if share is None:
-                canvas.text(frame.left + 4, y + 13, "none", "tick")
+                canvas.text(frame.left + 4, y + 13, UNKNOWN, "tick")
             else:
                 canvas.rect(
                     frame.left, y + 2, scale(share) - frame.left, 15, f"bar {look}", f"{series}: {format_share(share)}"

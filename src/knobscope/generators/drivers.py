@@ -43,7 +43,10 @@ def fetch_driver(driver: str) -> Path:
         pom.write_text(_POM.format(*driver.split(":")), encoding="utf-8")
         command = [maven, "-q", "-B", "--strict-checksums", "-f", str(pom), _PLUGIN, "-DincludeScope=runtime"]
         command.append(f"-DoutputDirectory={private}/jars")
-        result = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise UserError(f"Maven did not get the driver {driver} in {_LIMIT_S} s") from error
         if result.returncode != 0:
             message = next((line for line in result.stdout.splitlines() if "ERROR" in line), result.stderr.strip())
             raise UserError(f"Maven cannot get the driver {driver}: {message.removeprefix('[ERROR] ')}")

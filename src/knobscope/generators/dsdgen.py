@@ -25,7 +25,7 @@ def _main() -> None:
         database.execute("load tpcds")
         database.execute(f"call dsdgen(sf={args.scale_factor})")
         for (table,) in database.execute("show tables").fetchall():
-            target = args.directory / f"{table}.csv"
+            target = str(args.directory / f"{table}.csv").replace("'", "''")
             database.execute(f"copy {table} to '{target}' (format csv, delimiter '|', header false)")
         queries = [
             {"number": number, "text": text, "columns": len(database.execute(f"describe {text}").fetchall())}

@@ -18,7 +18,7 @@ from knobscope.processes.private import (
     share_files,
     write_shared,
 )
-from knobscope.processes.sandbox import SandboxUnavailableError, make_sandbox, open_sandbox
+from knobscope.processes.sandbox import make_sandbox, open_sandbox
 from knobscope.processes.supervision import (
     PIPELINE_VARIABLE,
     OutputLimitError,
@@ -38,7 +38,6 @@ __all__ = [
     "SERVICE_USER",
     "OutputLimitError",
     "Sandbox",
-    "SandboxUnavailableError",
     "UnsafeFileError",
     "capture",
     "connects",

@@ -40,7 +40,10 @@ def run_as_owner(command: Sequence[str], reach: Sequence[Path]) -> None:
         stderr=subprocess.PIPE,
         cwd="/",
     )
-    code, _, errors = capture(process, _COPY_S)
+    try:
+        code, _, errors = capture(process, _COPY_S)
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"`{' '.join(command)}` did not end within {_COPY_S} s") from error
     if code != 0:
         raise UserError(f"`{' '.join(command)}` failed: {errors.strip() or f'exit code {code}'}")
 

@@ -3,7 +3,7 @@
 from knobscope.specs.completing.catalogue import KnobCatalogue, add_named_knobs, catalogue_file, read_knob_catalogue
 from knobscope.specs.completing.factors import shapes_data, split_configuration
 from knobscope.specs.completing.labelled import LabelledSettings, read_labelled_properties, read_labelled_settings
-from knobscope.specs.completing.products import Product, select_fields
+from knobscope.specs.completing.products import select_fields
 from knobscope.specs.completing.startable import (
     Refusal,
     RefusedSetting,
@@ -12,23 +12,15 @@ from knobscope.specs.completing.startable import (
     read_record,
     refuse_settings,
 )
-from knobscope.specs.documents.reference import render_reference, write_reference
+from knobscope.specs.documents.reference import render_reference
 from knobscope.specs.documents.rule_page import render_rules
-from knobscope.specs.documents.schema import render_schemas, write_schemas
-from knobscope.specs.library import (
-    Case,
-    StudySpecs,
-    find_case,
-    find_specs,
-    load_study,
-    parse_case,
-    validate_files,
-)
+from knobscope.specs.documents.schema import render_schemas
+from knobscope.specs.library import Case, StudySpecs, find_case, find_specs, load_study, parse_case, validate_files
 from knobscope.specs.models.choice import KnobChoice
 from knobscope.specs.models.client_host import ClientHost
 from knobscope.specs.models.dbms import Clash, Dbms, is_factor
 from knobscope.specs.models.device import Device, Emulation
-from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, FlashModel
+from knobscope.specs.models.device_model import DiskModel, FlashModel
 from knobscope.specs.models.drivers import FETCH_DRIVERS, driver_directory, find_driver
 from knobscope.specs.models.expression import Expression
 from knobscope.specs.models.file_patterns import matches_pattern
@@ -38,14 +30,7 @@ from knobscope.specs.models.kernel import kernel_knob, split_kernel, with_filesy
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.models.lifecycle import Jvm, Lifecycle
 from knobscope.specs.models.part import WITH_DATA, Part, part_knob
-from knobscope.specs.models.prior import (
-    Prior,
-    PriorRanking,
-    RankedKnob,
-    check_prior_version,
-    major_version,
-    unranked_knobs,
-)
+from knobscope.specs.models.prior import Prior, PriorRanking, check_prior_version, major_version, unranked_knobs
 from knobscope.specs.models.programs import (
     Program,
     ask_version,
@@ -72,7 +57,7 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.models.workload import Workload, factor_knob
 from knobscope.specs.models.writing import Moment, Writing
 from knobscope.specs.reading.base import Value, suggest, value_text
-from knobscope.specs.reading.source import SpecErrors, SpecProblem
+from knobscope.specs.reading.source import SpecErrors
 from knobscope.specs.shelf import read_spec
 
 __all__ = [
@@ -90,9 +75,7 @@ __all__ = [
     "Clash",
     "ClientHost",
     "Dbms",
-    "Delay",
     "Device",
-    "DeviceModel",
     "DiskModel",
     "Emulation",
     "Expression",
@@ -109,9 +92,7 @@ __all__ = [
     "Part",
     "Prior",
     "PriorRanking",
-    "Product",
     "Program",
-    "RankedKnob",
     "Refusal",
     "RefusedSetting",
     "Rule",
@@ -119,7 +100,6 @@ __all__ = [
     "RuleEffect",
     "RuleSpec",
     "SpecErrors",
-    "SpecProblem",
     "StartableKnob",
     "StartableRecord",
     "Study",
@@ -172,6 +152,4 @@ __all__ = [
     "validate_files",
     "value_text",
     "with_filesystem",
-    "write_reference",
-    "write_schemas",
 ]

@@ -21,6 +21,11 @@ class Blend:
         self.models = tuple(models)
         self.name = " + ".join(model.name for model in models)
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether one of them chose its terms among more than the runs could tell apart."""
+        return any(getattr(model, "is_sparse", False) for model in self.models)
+
     def fit(self, settings: Settings, response: Floats) -> Self:
         """Choose the form of each model and fit it."""
         for model in self.models:

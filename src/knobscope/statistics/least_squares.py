@@ -21,10 +21,10 @@ def upper_tail(effect: float, degrees: int, residual: float, residual_degrees: i
     """P value of an F test on sums of squares; 1 where nothing can be tested."""
     from scipy.special import fdtrc
 
-    if degrees <= 0 or residual_degrees <= 0:
+    if degrees <= 0 or residual_degrees <= 0 or effect <= 0:  # below 0 by rounding
         return 1.0
     if residual <= 0:
-        return 0.0 if effect > 0 else 1.0
+        return 0.0
     return float(fdtrc(degrees, residual_degrees, (effect / degrees) / (residual / residual_degrees)))
 
 

@@ -10,7 +10,7 @@ chosen by what was known before.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -117,8 +117,9 @@ def _fails_random(runs: Runs, squares: Floats, threshold: float, looks: Sequence
         return f"{count} random configurations differ too little to check with"
     r2, left_out = 1 - errors.sum() / total, 1 - (errors.sum() - errors) / without
     error = float(np.sqrt((count - 1) * np.var(left_out)))
-    before = [look for look in looks if LEAST_TO_STOP <= look < count]
-    if r2 - spend(FALSE_STOP, [*before, count]) * error >= threshold:
+    drawn = int(runs.is_random.sum())  # with few splits not all of them are held out
+    before = [look for look in looks if LEAST_TO_STOP <= look < drawn]
+    if r2 - spend(FALSE_STOP, [*before, drawn]) * error >= threshold:
         return None
     return f"R2 is {r2:.3f} on the {count} configurations that were drawn at random (standard error {error:.3f})"
 
@@ -134,15 +135,21 @@ def _unseen(model: Model, settings: Settings, possible: PossibleRuns) -> str | N
     """Name a level or cell that is possible, matters, and is not or hardly among the runs; None if there is none."""
     for term, wanted in _needed_cells(model, settings, possible):
         actual_shares = settings.cells(term)
-        noun = "levels" if len(term.factors) == 1 else "cells"
         if missing := wanted.keys() - actual_shares.keys():
-            return f"{len(missing)} {noun} of {term.name} not seen yet, such as {settings.describe(term, min(missing))}"
+            return (
+                f"{_count(missing, term)} of {term.name} not seen yet, such as {settings.describe(term, min(missing))}"
+            )
         if rare := [
             cell for cell, share in wanted.items() if actual_shares[cell] < FAIR_PART * share - 1 / len(settings)
         ]:
             which = f"{settings.describe(term, min(rare))}, {100 * wanted[min(rare)]:.0f} % of all settings"
-            return f"{len(rare)} {noun} of {term.name} hardly seen, such as {which}"
+            return f"{_count(rare, term)} of {term.name} hardly seen, such as {which}"
     return None
+
+
+def _count(cells: Collection[object], term: Term) -> str:
+    noun = "level" if len(term.factors) == 1 else "cell"
+    return f"{len(cells)} {noun}{'' if len(cells) == 1 else 's'}"
 
 
 def _needed_cells(

@@ -51,7 +51,7 @@ class TunableKnob:
 
 @dataclass(frozen=True)
 class PredictedEffect:
-    """What a value of a knob does by the model, all other knobs at their defaults, with a 90 % interval."""
+    """What a value of a knob does by the model, all other knobs at their defaults, with a 95 % interval."""
 
     knob: str
     value: Any
@@ -176,11 +176,10 @@ def measure_tunability(
     choices = {
         knob: chosen for knob, wanted in tunable.items() if (chosen := [v for v in values.get(knob, ()) if v in wanted])
     }
-    errors = _Errors.of(runs, pairs, choices)
-    knobs = [
-        _summarise(runs.settings, knob, [default[knob], *values[knob]], chosen, pairs, errors)
-        for knob, chosen in choices.items()
-    ]
+    errors = _Errors.of(runs, pairs, values)
+    levels = {knob: [default[knob], *usable] for knob, usable in values.items()}
+    variances = {knob: _vary(runs.settings, knob, levels[knob], pairs, errors) for knob in values}
+    knobs = [_summarise(knob, levels[knob], chosen, pairs, variances[knob]) for knob, chosen in choices.items()]
     by_importance = [[half.importance for half in pair] for pair in pairs]
     allowed = {knob: [0, *(values[knob].index(level) + 1 for level in chosen)] for knob, chosen in choices.items()}
     by_gain = [
@@ -193,9 +192,9 @@ def measure_tunability(
         _count_common(by_importance),
         _count_common(by_gain),
         [
-            _predict(knob, level, number, pairs)
-            for knob, levels in values.items()
-            for number, level in enumerate(levels, 1)
+            _predict(knob, level, number, pairs, float(variances[knob][number]))
+            for knob, usable in values.items()
+            for number, level in enumerate(usable, 1)
         ],
     )
 
@@ -228,18 +227,29 @@ def _judge_half(runs: Runs, model: Model, half: Ints, queries: Settings, values:
     )
 
 
+def _vary(
+    settings: Settings, knob: str, levels: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]], errors: _Errors
+) -> Floats:
+    """Return the variance of what each level gains over the first one, the default, which has none.
+
+    A term that a model dropped has no spread over halves; a value's gain is not better known than the difference of two
+    means of as many configurations.
+    """
+    of_values = np.array([half.gains[knob] for pair in pairs for half in pair])
+    column = settings.codes[:, settings.factors.index(knob)]
+    counts = np.array([(column == settings.levels_of(knob).index(level)).sum() for level in levels])
+    least = errors.of_run * (1 / np.maximum(counts, 1) + 1 / max(counts[0], 1))
+    variances = np.maximum(of_values.var(axis=0, ddof=1), least) + errors.of_model[knob]
+    variances[0] = 0.0
+    return np.asarray(variances)
+
+
 def _summarise(
-    settings: Settings,
-    knob: str,
-    levels: Sequence[Any],
-    choices: Sequence[Any],
-    pairs: Sequence[tuple[_Half, _Half]],
-    errors: _Errors,
+    knob: str, levels: Sequence[Any], choices: Sequence[Any], pairs: Sequence[tuple[_Half, _Half]], variances: Floats
 ) -> TunableKnob:
     """Return the gain of what one half chooses, as the other half sees it, over all halves.
 
-    `levels` begin with the default, which can always be chosen, as `choices` can. A term that a model dropped has no
-    spread over halves; a value's gain is not better known than the difference of two means of as many configurations.
+    `levels` begin with the default, which can always be chosen, as `choices` can.
     """
     numbers = [0, *(number for number, level in enumerate(levels[1:], 1) if level in choices)]
     chosen, gains = [], []
@@ -249,22 +259,19 @@ def _summarise(
             chosen.append(best)
             gains.append(judges.gains[knob][best])
     of_values = np.array([half.gains[knob] for pair in pairs for half in pair])
-    column = settings.codes[:, settings.factors.index(knob)]
-    counts = np.array([(column == settings.levels_of(knob).index(level)).sum() for level in levels])
-    least = errors.of_run * (1 / np.maximum(counts, 1) + 1 / max(counts[0], 1))
-    variances = np.maximum(of_values.var(axis=0, ddof=1), least) + errors.of_model[knob]
-    variances[0] = 0.0  # the default gains nothing
     ((usual, _),) = Counter(chosen).most_common(1)
     gain, spread = float(np.mean(gains)), max(float(np.var(gains, ddof=1)), float(variances[usual]))
     highs = (of_values.mean(axis=0) + _QUANTILE * np.sqrt(variances))[numbers]
     return TunableKnob(knob, levels[usual], gain, gain - _QUANTILE * spread**0.5, max(gain, float(highs.max())))
 
 
-def _predict(knob: str, level: Any, number: int, pairs: Sequence[tuple[_Half, _Half]]) -> PredictedEffect:
+def _predict(
+    knob: str, level: Any, number: int, pairs: Sequence[tuple[_Half, _Half]], variance: float
+) -> PredictedEffect:
     """Return the effect of a level over all halves; nothing is chosen, so each half counts for itself."""
-    gains = [half.gains[knob][number] for pair in pairs for half in pair]
-    low, high = np.quantile(gains, [0.05, 0.95])
-    return PredictedEffect(knob, level, float(np.mean(gains)), float(low), float(high))
+    effect = float(np.mean([half.gains[knob][number] for pair in pairs for half in pair]))
+    reach = _QUANTILE * variance**0.5
+    return PredictedEffect(knob, level, effect, effect - reach, effect + reach)
 
 
 def _count_common(scores: Sequence[Sequence[Mapping[str, float]]]) -> float:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from knobscope.specs.models.thread_classes import SESSION
 from knobscope.study_data.study import StudyData
 from knobscope.text.budgets import Part, sum_parts
+from knobscope.thread_classes import SESSION
 
 __all__ = ["read_budget"]
 

@@ -13,7 +13,7 @@ from knobscope.tables.devices import DeviceProfile
 from knobscope.tables.locking import LOCKED, describe_refusal, fetch_limited, lock, open_files
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
-from knobscope.tables.remeasuring import REMEASURING_TABLES, SensitivityRow, WhatIfRow, WhatIfRunRow
+from knobscope.tables.remeasuring import SensitivityRow, WhatIfRow, WhatIfRunRow
 from knobscope.tables.runs import (
     NO_BLOCK,
     EffectiveValueRow,
@@ -24,21 +24,13 @@ from knobscope.tables.runs import (
     StatementRow,
 )
 from knobscope.tables.tuning import TrialRow
-from knobscope.tables.writing import (
-    insert_rows,
-    read_table,
-    require_readable,
-    write_files,
-    write_table,
-    write_tables,
-)
+from knobscope.tables.writing import insert_rows, read_table, require_readable, write_files, write_table, write_tables
 
 __all__ = [
     "BLOCK_TABLES",
     "COLUMNS",
     "LOCKED",
     "NO_BLOCK",
-    "REMEASURING_TABLES",
     "ROWS",
     "TABLES",
     "TRACE_TABLES",

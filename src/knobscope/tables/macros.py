@@ -4,8 +4,8 @@ Of a cause there are two kinds of evidence: the time that clients waited, where 
 `share_by_time`), and counts (`rates_of`, `share_by_counts`). `share_of_cause` takes the time where it decides.
 """
 
-from knobscope.specs.models.thread_classes import SESSION
 from knobscope.text.formats import LEAST_REQUESTS
+from knobscope.thread_classes import SESSION
 
 __all__ = ["MACROS", "TABLE_MACROS"]
 
@@ -185,20 +185,22 @@ TABLE_MACROS: dict[str, str] = {
     """,
     # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval,
     # and the time per operation with each setting; no row where nobody watched waits. `left_open`: the share that they
-    # waited for reasons which may hide this one.
+    # waited for reasons which may hide this one; `waited_high` allows for the noise of that.
     "waited_for(reason, hiding)": """
         WITH scaled AS (
             SELECT t.*, -sign(estimate) * reference
                 / nullif(1e6 * serving * abs(exp(-estimate) - 1), 0) AS scale
             FROM effects_on('throughput_ops') t JOIN serving_threads() USING (dbms, device, workload)
         ), others AS (
-            SELECT dbms, device, workload, knob, value, sum(greatest(scale * w.estimate, 0)) AS left_open
+            SELECT dbms, device, workload, knob, value, sum(greatest(scale * w.estimate, 0)) AS left_open,
+                sqrt(sum(pow(scale * (w.high - w.low) / 2, 2))) AS left_margin
             FROM scaled JOIN effects w USING (dbms, device, workload, knob, value)
             WHERE is_wait_for(w.metric, hiding)
             GROUP BY ALL
         )
         SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
-            least(scale * w.low, scale * w.high) AS waited_low, greatest(scale * w.low, scale * w.high) AS waited_high,
+            least(scale * w.low, scale * w.high) AS waited_low,
+            greatest(scale * w.low, scale * w.high) + coalesce(left_margin, 0) AS waited_high,
             coalesce(left_open, 0) AS left_open,
             number_after(w.reference, w.estimate) AS value_waited_us, w.reference AS reference_waited_us
         FROM scaled

@@ -56,9 +56,13 @@ class PredictedEffectRow(CaseColumns, total=False):
 
     knob: Annotated[Text, "Knob."]
     value: Annotated[Text, "Its value: JSON, words without quotes."]
-    effect: Annotated[Real, "Natural-log ratio of throughput to the default configuration."]
-    effect_low: Annotated[Real, "Lower end of its 90 % interval, from models of halves of the configurations."]
-    effect_high: Annotated[Real, "Upper end of its 90 % interval."]
+    effect: Annotated[
+        Real,
+        "Natural-log ratio of throughput to the default configuration; where screening explains a latency, of how many "
+        "times shorter it is.",
+    ]
+    effect_low: Annotated[Real, "Lower end of its 95 % interval, from models of halves of the configurations."]
+    effect_high: Annotated[Real, "Upper end of its 95 % interval."]
 
 
 class ImportantPointRow(CaseColumns, total=False):

@@ -4,9 +4,9 @@ A study's file holds the rows of most views as tables, calculated once: each rul
 else go through all views below the one that it names. `OPEN_VIEWS` stay views: they show rows of `runs` as they are.
 """
 
-from knobscope.specs.models.thread_classes import SESSION
 from knobscope.tables.sides import SIDE_VIEWS
 from knobscope.text.budgets import WAIT_METRICS, reasons_of_probe
+from knobscope.thread_classes import SESSION
 
 __all__ = ["BLOCK_VIEWS", "OPEN_VIEWS", "RUN_VIEWS", "VIEWS"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from knobscope.specs.models.thread_classes import SESSION
 from knobscope.text.formats import format_micros, format_share, join_words
+from knobscope.thread_classes import SESSION
 
 __all__ = [
     "IDLE",

@@ -143,7 +143,8 @@ class MonitorWatch(Watch):
         try:
             self._process.wait(_CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            with contextlib.suppress(PermissionError):  # root's, through sudo: it ends when it has put all back
+                self._process.kill()
             self._process.wait()
         self._reader.join()
         if self._process.stdout:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from knobscope.specs.models.thread_classes import SESSION
 from knobscope.text.budgets import IDLE, REASONS, describe_shares, in_server, sum_parts
 from knobscope.text.formats import UNKNOWN, format_count, format_micros, format_seconds, plural
 from knobscope.text.text_table import align
+from knobscope.thread_classes import SESSION
 from knobscope.watch.profile import Profile
 from knobscope.watch.waits import sum_waits
 

@@ -58,7 +58,7 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
 
 
 def _class_of(thread: CountedThread, patterns: Mapping[str, str]) -> str:
-    from knobscope.specs.models.thread_classes import class_of_thread
+    from knobscope.thread_classes import class_of_thread
 
     own = patterns if thread["is_followed"] else {}
     serves = thread["is_followed"] and thread["served"] > 0

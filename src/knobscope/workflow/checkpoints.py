@@ -1,6 +1,7 @@
 """What the checkpoints `select` and `reinforce` wrote, which decides on what follows them."""
 
 import sys
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,11 @@ from knobscope.durable_files import read_sealed
 _GRAPHS = frozenset({"--rulegraph", "--filegraph"})
 
 
+def is_asked(options: Collection[str]) -> bool:
+    """Whether the command line has one of these options, with a value behind = or without."""
+    return any(word.partition("=")[0] in options for word in sys.argv)
+
+
 @cache  # what is evaluated stays so; Snakemake searches through all checkpoints to say it, and is asked often
 def find_output(checkpoint: Any, case: str, round_: int) -> str:
     """Return the output of a checkpoint; Snakemake's IncompleteCheckpointException where it is not evaluated yet.
@@ -22,7 +28,7 @@ def find_output(checkpoint: Any, case: str, round_: int) -> str:
     try:
         return str(checkpoint.get(case=case, round=round_).output[0])
     except IncompleteCheckpointException as incomplete:
-        if _GRAPHS.isdisjoint(sys.argv):
+        if not is_asked(_GRAPHS):
             raise
         return str(incomplete.targetfile)
 
@@ -32,7 +38,7 @@ def read_output(path: str) -> dict[str, Any] | None:
 
     None: it is not made yet, in a graph of rules, which shows no further round.
     """
-    if not Path(path).exists() and not _GRAPHS.isdisjoint(sys.argv):
+    if not Path(path).exists() and is_asked(_GRAPHS):
         return None
     status = Path(path).stat()
     return _read_version(Path(path).absolute(), (status.st_mtime_ns, status.st_ino))

@@ -21,7 +21,7 @@ from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.study import Remeasure
 from knobscope.stages.plan import RESPONSIVE, aim_of, case_space, identify_sampling, sampling_method, screening_blocks
 from knobscope.workflow import recovery
-from knobscope.workflow.checkpoints import find_output, read_output
+from knobscope.workflow.checkpoints import find_output, is_asked, read_output
 from knobscope.workflow.fitting import describe_fitting
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 from knobscope.workflow.retry import forget_failed_runs
@@ -48,8 +48,9 @@ class Pipeline:
         On a cluster each job's node reads it again, in a Snakemake of its own: what is there once in a study (who works
         in the folder, what is damaged, what is to be measured again) is settled by the one that submits the jobs.
         """
-        study_file = str(config.get("study", _DEFAULT_STUDY))
-        plans = recovery.LOOKS.isdisjoint(sys.argv)
+        # In one spelling: with another one all jobs would have other parameters, and be carried out again.
+        study_file = os.path.relpath(str(config.get("study", _DEFAULT_STUDY)))
+        plans = not is_asked(recovery.LOOKS)
         runs = plans and not workflow.output_settings.dryrun
         try:
             # Known before the executor is: `jobs` says that jobs go elsewhere, `cores` that they run here.

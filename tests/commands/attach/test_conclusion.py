@@ -1,6 +1,7 @@
 """The conclusion from the numbers of a window, whose truth is known."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,13 @@ import pytest
 from knobscope.commands.attach.budget import read_budget
 from knobscope.commands.attach.conclusion import conclude, suggest
 from knobscope.commands.attach.facts import Facts, Operation
+from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import list_advice, parse_setting
 from knobscope.commands.attach.sums import Sums, complete_facts, complete_light_facts
 from knobscope.specs import Dbms
+from knobscope.specs.shelf import read_spec
+
+ROOT = Path(__file__).parents[3]
 
 
 def facts(
@@ -175,12 +180,24 @@ def test_waits_that_were_not_watched_are_no_budget() -> None:
 
 
 def test_advice_has_value_and_risk(postgresql: Dbms) -> None:
-    advice = list_advice(postgresql, ("flush",), {"synchronous_commit": "on"})
+    running = Running("/usr/lib/postgresql/15/bin/postgres", postgresql, "15.14")
+    advice = list_advice(running, ("flush",), {"synchronous_commit": "on"})
     assert advice[0].words == "synchronous_commit (now on; risk: off can lose committed data)"
     assert advice[0].source.startswith("https://www.postgresql.org/docs/")
     text = suggest(conclude(facts(flushes=900, busy_share=0.9), None), advice)
     assert text is not None
     assert "power-loss protection" in text
+
+
+def test_advice_leaves_out_what_does_not_count_and_defaults_of_other_versions() -> None:
+    mysql = read_spec(ROOT / "specs/dbms/mysql.yaml", Dbms, None)[1]
+    in_force = {"innodb_flush_log_at_trx_commit": "1"}
+    named = [item.knob for item in list_advice(Running("mysqld", mysql, "9.7.0"), ("flush",), in_force)]
+    assert "sync_binlog" in named, "whether it counts is not known"
+    assert "innodb_flush_log_at_timeout" not in named
+    (first, *_) = list_advice(Running("mysqld", mysql, "8.0.44"), ("flush",), {})
+    assert first.default == ""
+    assert "default" not in first.words
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_studies_one_after_the_other_are_distinguished(make_database: Make, comp
     said = sentences(later)
     assert "all runs of A were over before those of B began, so a difference may be the machine's" in said
     assert [(level.estimate is None, level.low) for level in later.cases[0].levels] == [(False, None)] * 2
-    assert "day and system cannot be distinguished" in said
+    assert "time and system cannot be distinguished" in said
     assert later.cases[0].others.reason == later.cases[0].levels[0].reason
     assert all(level.low is not None for level in compare(first, at(2, "2026-01-01 14:00:00")).cases[0].levels)
     assert "2026-01-01 10:00" in said and "2026-01-03 10:00" in said

@@ -32,7 +32,7 @@ def make_space(sqlite: Dbms, knob: str, when: str) -> SearchSpace:
         parameters.append(Parameter(name, one, one.default, special=tuple(one.special), choices=choices, **ends))
     default = {name: one.default for name, one in dbms.knobs.items()}
     space = DesignSpace(dbms, {}, default, {"threads": 3, "records": 100})
-    return SearchSpace(Case("d", "v", "w"), dbms, tuple(parameters), {}, {}, space)
+    return SearchSpace(Case("d", "v", "w"), dbms, tuple(parameters), {}, {}, space, [])
 
 
 @pytest.mark.parametrize("knob", ["size", "off"])

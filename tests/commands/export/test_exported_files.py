@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ConfigSpace
-import optuna
 import pytest
 
 from knobscope.cli import main
@@ -129,6 +127,8 @@ def broken(space: SearchSpace, values: dict[str, Any]) -> list[str]:
 
 
 def test_smac_draws_only_configurations_that_the_dbms_allows(make: Make, tmp_path: Path) -> None:
+    import ConfigSpace
+
     space = make()
     read = ConfigSpace.ConfigurationSpace.from_json(write(tmp_path, to_smac(space)))
     read.seed(1)
@@ -149,6 +149,8 @@ def test_constraints_on_fixed_knobs_become_limits_or_nothing(specs: StudySpecs) 
 
 
 def test_optuna_reads_the_distributions_and_draws_from_them(make: Make, tmp_path: Path) -> None:
+    import optuna
+
     space = make()
     content = json.loads(write(tmp_path, to_optuna(space)).read_text())
     read = {name: optuna.distributions.json_to_distribution(text) for name, text in content["distributions"].items()}
@@ -166,6 +168,8 @@ def test_optuna_reads_the_distributions_and_draws_from_them(make: Make, tmp_path
 
 
 def test_optuna_suggestions_and_their_parameters_are_inverse(make: Make) -> None:
+    import optuna
+
     space = make()
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=2))
     for _ in range(50):
@@ -203,6 +207,8 @@ def test_constraints_of_mlos_stand_in_meta(make: Make) -> None:
 
 def test_all_formats_hold_the_same_space_by_value(make: Make, tmp_path: Path) -> None:
     """Bounds, scales, values, special values and defaults, as the tools themselves read them."""
+    import ConfigSpace
+    import optuna
     from mlos_bench.tunables.tunable_groups import TunableGroups
 
     space = make()
@@ -229,6 +235,8 @@ def test_all_formats_hold_the_same_space_by_value(make: Make, tmp_path: Path) ->
 
 
 def test_a_study_of_optuna_on_an_exported_space_comes_back_as_knobs(make: Make, tmp_path: Path) -> None:
+    import optuna
+
     space = make(4)
     texts = to_optuna(space)["distributions"]
     distributions = {name: optuna.distributions.json_to_distribution(text) for name, text in texts.items()}

@@ -1,9 +1,8 @@
 """What is forbidden is what `requires` does not allow, checked against the language of `requires` itself."""
 
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ConfigSpace
 import pytest
 
 from knobscope.commands.export.forbidden import forbid
@@ -11,6 +10,9 @@ from knobscope.commands.export.formats import to_smac
 from knobscope.specs import Case, Dbms
 from knobscope.stages.plan import DesignSpace
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
+
+if TYPE_CHECKING:
+    import ConfigSpace  # takes a second, in each process that collects the tests
 
 ABOUT = {"apply": "dynamic", "mechanism": "other", "source": "https://example.org"}
 KNOBS: dict[str, dict[str, Any]] = {
@@ -36,7 +38,7 @@ def make_space(dbms: Dbms, requires: str, names: list[str]) -> SearchSpace:
         parameters.append(Parameter(name, knob, knob.default, special=tuple(knob.special), choices=choices, **ends))
     default = {name: knobs[name].default for name in names}
     space = DesignSpace(changed, {}, default, {"threads": 3, "records": 100})
-    return SearchSpace(Case("d", "v", "w"), changed, tuple(parameters), {}, {}, space)
+    return SearchSpace(Case("d", "v", "w"), changed, tuple(parameters), {}, {}, space, [])
 
 
 @pytest.fixture
@@ -80,7 +82,9 @@ def test_clauses_forbid_exactly_what_requires_forbids(dbms: Dbms, requires: str)
     assert [one for one in settings if is_legal(read, one) is not space.allows(one)] == []
 
 
-def read_space(space: SearchSpace, clauses: list[dict[str, Any]]) -> ConfigSpace.ConfigurationSpace:
+def read_space(space: SearchSpace, clauses: list[dict[str, Any]]) -> "ConfigSpace.ConfigurationSpace":
+    import ConfigSpace
+
     default = {one.name: one.start for one in space.parameters}
     content = to_smac(space)
     assert content["forbiddens"] == clauses
@@ -89,7 +93,9 @@ def read_space(space: SearchSpace, clauses: list[dict[str, Any]]) -> ConfigSpace
     return ConfigSpace.ConfigurationSpace.from_serialized_dict(content)
 
 
-def is_legal(space: ConfigSpace.ConfigurationSpace, values: dict[str, Any]) -> bool:
+def is_legal(space: "ConfigSpace.ConfigurationSpace", values: dict[str, Any]) -> bool:
+    import ConfigSpace
+
     try:
         ConfigSpace.Configuration(space, values=values)
     except ConfigSpace.exceptions.ForbiddenValueError:

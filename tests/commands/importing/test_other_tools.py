@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 
 from knobscope.cli import main
@@ -101,6 +100,8 @@ def test_a_link_in_a_folder_is_not_followed(tmp_path: Path, capsys: pytest.Captu
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A storage of Optuna with a study of twelve trials: one failed, one pruned."""
+    import optuna
+
     path = tmp_path_factory.mktemp("optuna") / "original.db"
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -147,6 +148,8 @@ def test_trials_of_optuna_are_read_by_value_and_nothing_is_written(
 def test_the_study_is_named_where_a_storage_has_several(
     read: Read, storage: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    import optuna
+
     plain = storage.rename(storage.with_name("plain.db"))
     both = optuna.create_study(storage=f"sqlite:///{plain}", study_name="both", directions=["minimize", "maximize"])
     both.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 7), n_trials=1)

@@ -66,6 +66,28 @@ def test_issues_count_where_there_are_any(describe: Any, write_text: Any) -> Non
     assert profile["life"] == "from issue to completion"
 
 
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        (EVENTS, None),
+        (EVENTS.replace("# tracer: nop\n", "# tracer: nop\n#\n# entries-in-buffer/entries-written: 5/12   #P:4\n"), 7),
+        (EVENTS + "CPU:1 [LOST 4051 EVENTS]\n" + EVENTS.replace("9904.", "9905."), 4051),
+        (EVENTS + "CPU:1 [EVENTS DROPPED]\nCPU:2 [30 EVENTS DROPPED]\n", 31),
+        (ISSUED, None),
+        (ISSUED + "Skips: 5 forward (1,234 -  12.3%)\nSkips: 0 forward (0 -   0.0%)\n", 1234),
+    ],
+)
+def test_events_that_were_lost_are_counted(describe: Any, write_text: Any, text: str, lost: int | None) -> None:
+    assert describe(write_text(text))["lost_events"] == lost
+
+
+def test_write_zeroes_has_no_letter_and_is_a_write(describe: Any, write_text: Any) -> None:
+    zeroes = ISSUED.replace(" WS ", "  N ").replace("100 + 8", "500 + 64")
+    profile = describe(write_text(ISSUED + zeroes.replace("0.00000", "0.00001")))
+    (write,) = (row for row in profile["io_profile"] if row["op"] == "write")
+    assert (write["requests"], write["bytes"], profile["other_requests"]) == (2, 72 * 512, 0)
+
+
 @pytest.mark.parametrize("text", [EVENTS, PERF])
 def test_block_events_of_the_kernel(describe: Any, write_text: Any, text: str) -> None:
     profile = describe(write_text(text))

@@ -1,5 +1,6 @@
 """Rule read_amplification: additional reads are a cause where clients wait for them, and nowhere else."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -55,9 +56,13 @@ def test_additional_reads_count_by_the_time_that_clients_wait(
 
 
 def test_the_bound_of_a_busy_device_decides_where_all_clients_wait(judge_one: Judge) -> None:
-    """Two clients with 2.5 requests in flight on average: both bounds are one, and the penalty has the device's."""
+    """Two clients with 2.5 requests in flight on average: both bounds are one, and so is that of the penalty."""
     case = {"truth": {("page", "16"): Truth(throughput=-2.0, read_bytes=2.2, read_us=2.8)}, **READ}
     findings = judge_one("read_amplification", [case], case, noise=0.006, repeats=4, knobs=("page",))
     row = findings.set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == "mismatch"
-    assert row["penalty"] == pytest.approx(5, rel=0.01)  # busy for 80 % of the time, though it is 7.4x slower
+    evidence = json.loads(row["evidence"])
+    saved = evidence["share_high"] * (1 - evidence["throughput_ratio"])
+    assert evidence["least_share"] == pytest.approx(evidence["most_share"])
+    assert row["penalty"] == pytest.approx(1 / (1 - saved))
+    assert 1.5 < row["penalty"] < 5  # it is 7.4x slower, on a device that is busy for 80 % of the time

@@ -13,7 +13,7 @@ from knobscope.specs import Case, load_study
 from knobscope.stages.detect import create_schema, replace_effects
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
-from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, restate_finding
+from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, qualify_gap, restate_finding
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import NOTHING, Amount
 from knobscope.text.sentences import Sentences
@@ -124,6 +124,26 @@ def test_an_effect_that_is_no_longer_reversed_on_the_higher_tier_is_not_said_to_
     row = restate_finding(answer, SPECS.rules["tier"], swept, Sentences(SPECS.dbms))  # type: ignore[arg-type]
     assert (row["verdict"], row["penalty"]) == ("insufficient", None)
     assert "reversed" not in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("opposite", "gone", "other", "verdict", "is_told"),
+    [
+        (True, "hdd-7200", None, "insufficient", True),
+        (False, "hdd-7200", None, "mismatch", True),
+        (True, "slow-unit", None, "mismatch", False),
+        (True, "nvme-consumer", "hdd-7200", "mismatch", False),  # of the gap, whose own words say it
+    ],
+)
+def test_a_gap_says_when_the_effect_on_one_side_did_not_reproduce(
+    opposite: bool, gone: str, other: str | None, verdict: str, is_told: bool
+) -> None:
+    sides = {"lower": {"effect": 0.2, "low": 0.1, "high": 0.3}, "higher": {"effect": -0.1, "low": -0.2, "high": -0.05}}
+    gap = finding("tier", -0.25, **sides, lower_device="hdd-7200", higher_device="nvme-consumer", opposite=opposite)
+    what_if = {**{name: gap[name] for name in ("dbms", "workload", "knob", "value")}, "device": gone}
+    row = qualify_gap(gap, [{**what_if, "other_device": other, "is_gone": True}])  # type: ignore[arg-type,typeddict-item]
+    assert row["verdict"] == verdict
+    assert row["sentence"].endswith("On hdd-7200 the effect did not reproduce in new runs.") == is_told
 
 
 def test_an_effect_that_did_not_reproduce_keeps_its_figures() -> None:

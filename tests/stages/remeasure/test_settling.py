@@ -34,12 +34,18 @@ def measure(name: str, slower_us: float, noise: float) -> list[WhatIfRunRow]:
 
 
 def settle(
-    flush_us: float | None, itself_us: float = 2200, noise: float = 0.01, requires: str | None = None
+    flush_us: float | None,
+    itself_us: float = 2200,
+    noise: float = 0.01,
+    requires: str | None = None,
+    least: float = 0.0,
 ) -> FindingRow:
     """Return what becomes of it where the slower setting takes so long on a device whose flush takes no time."""
     blamed = frozenset({"flush"})
     configurations = {"sync": "full"}, {"sync": "off"}
-    answer = Answer(Question(Case("toy", "ssd", "w"), "sync", "full", *configurations, (0,), blamed=blamed))
+    answer = Answer(
+        Question(Case("toy", "ssd", "w"), "sync", "full", *configurations, (0,), blamed=blamed, least=least)
+    )
     answer.add(ITSELF, measure(ITSELF, itself_us, noise))
     if flush_us is not None:
         answer.add("flush", measure("flush", flush_us, noise))
@@ -69,6 +75,18 @@ def test_what_the_experiment_leaves_open_stays_so() -> None:
     found = settle(1250, noise=0.4)
     assert found.keys() == {"confirmed", "confirmation"}
     assert found["confirmed"] == "not_tested"
+
+
+def test_an_experiment_alone_has_to_be_sure() -> None:
+    """Most of the effect disappears, but surely only a fifth of it."""
+    found = settle(900, noise=0.35)
+    assert found.keys() == {"confirmed", "confirmation"}
+    assert "not sure enough to name a cause" in str(found["confirmation"])
+
+
+def test_an_effect_that_is_too_small_by_now_is_no_mismatch() -> None:
+    assert settle(500, least=math.log(11.5))["confirmed"] == "not_tested"
+    assert settle(500, least=math.log(10))["verdict"] == "mismatch"
 
 
 @pytest.mark.parametrize(("requires", "verdict"), [("is_more", "mismatch"), ("is_less", None), ("is_gone", None)])

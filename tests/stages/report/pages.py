@@ -4,8 +4,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from xml.etree import ElementTree
 
+from knobscope.figures import Figure
 from knobscope.specs import StudySpecs
 from knobscope.stages.report import render_report
 
@@ -38,6 +40,12 @@ def plain(text: str) -> str:
 
 def read_xml(text: str) -> ElementTree.Element:
     return ElementTree.fromstring(text)  # noqa: S314 - we wrote it
+
+
+def render_text(database: Path, specs: StudySpecs, folder: Path, **options: Any) -> Page:
+    """Render a page without its pictures, which take most of the time."""
+    with mock.patch.object(Figure, "svgs", return_value=[]):
+        return render(database, specs, folder, **options)
 
 
 def render(database: Path, specs: StudySpecs, folder: Path, **options: Any) -> Page:

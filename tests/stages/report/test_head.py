@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pages import Page, render
+from pages import Page
+from pages import render_text as render
 
 from knobscope.specs import StudySpecs
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages import Page, render
+from pages import Page
+from pages import render_text as render
 
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs

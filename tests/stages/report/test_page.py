@@ -225,7 +225,7 @@ def test_effects_without_interval_are_shown_as_such(changed_study: Change, specs
     database = changed_study("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
     page = render(database, specs, tmp_path)
     assert "no interval" in page.section("effects")
-    assert "No knob changes throughput beyond noise." in page.text
+    assert "No effect of a knob can be told from noise: none has an interval" in page.text
 
 
 def test_runs_that_all_failed_still_make_a_page(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
@@ -328,10 +328,10 @@ def test_origins_add_up_even_where_foreign_requests_are_counted_apart(
 
 
 def test_pauses_of_a_series_are_drawn_as_zero() -> None:
-    from knobscope.stages.report.sections.default_io import _with_pauses
+    from knobscope.figures import with_pauses
 
     points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0)]
-    assert [value for _, value in _with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
+    assert [value for _, value in with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
 
 
 def test_effects_with_another_change_name_it_everywhere(

@@ -1,6 +1,7 @@
 """What screening explains: knobs are ranked by throughput, or by a latency where the study says so."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,11 @@ def write_study(project: Path, **screening: Any) -> Path:
     return path
 
 
-def select(project: Path, response: str) -> dict[str, Any]:
-    """Return the fit of runs in which throughput goes by `synchronous` and the tail of the latency by `cache_size`."""
+def select(project: Path, response: str, failing: Mapping[str, Any] | None = None, **figures_of: Any) -> dict[str, Any]:
+    """Return the fit of runs in which throughput goes by `synchronous` and the tail of the latency by `cache_size`.
+
+    All with the values of `failing` fail; `figures_of` replaces figures of all runs.
+    """
     study = write_study(project, response=response)
     rows = plan_screening(load_study(study, project, runnable=False), CASE, 0)
     write_table(project / "screen-0.parquet", "plan", rows)
@@ -57,7 +61,9 @@ def select(project: Path, response: str) -> dict[str, Any]:
             "throughput_ops": (2000.0 if knobs["synchronous"] == "off" else 1000.0) * np.exp(rng.normal(0, 0.02)),
             "latency_p99_us": 5000.0 * slow * np.exp(rng.normal(0, 0.02)),
         }
-        runs.append({**{name: row[name] for name in names}, **about, **figures})
+        if failing and all(knobs[name] == value for name, value in failing.items()):
+            about["status"] = "failed_start"
+        runs.append({**{name: row[name] for name in names}, **about, **figures, **figures_of})
     runs[5]["latency_p99_us"] = None  # a run without it is no run for this response
     write_table(project / "block/runs.parquet", "runs", runs)
     out = project / f"{response}.json"
@@ -77,6 +83,22 @@ def test_knobs_are_ranked_by_the_response_of_the_study(project: Path) -> None:
     assert gain["gain"] > -0.1
     assert all(3000 < row["measured"] < 20000 for row in by_tail["worst_predicted"])
     assert all(500 < row["measured"] < 3000 for row in by_throughput["worst_predicted"])
+
+
+def test_nothing_is_said_of_a_value_with_which_all_runs_fail(project: Path) -> None:
+    fit = select(project, "throughput", failing={"temp_store": "memory"})
+    assert fit["reason_trust"].endswith(
+        "nothing is known of temp_store = memory, with which no configuration succeeded"
+    )
+    assert "nothing is known" not in select(project, "throughput")["reason_trust"]
+
+
+def test_runs_that_do_not_tell_the_response_are_no_failed_ones(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(AssertionError):
+        select(project, "latency_p99", latency_p99_us=None)
+    assert "runs of sqlite/local-disk/ycsb-a succeeded, but none tells its" in capsys.readouterr().err
 
 
 def test_a_prior_ranks_by_throughput_alone(project: Path) -> None:

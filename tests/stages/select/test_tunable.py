@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from knobscope.specs import Dbms, Value
 from knobscope.specs.shelf import read_spec
 from knobscope.stages.plan import DesignSpace
-from knobscope.stages.select.command import tunable_values
+from knobscope.stages.select.command import _list_unplaced, tunable_values
 
 ROOT = Path(__file__).parents[3]
 LEVELS: dict[str, list[Value]] = {
@@ -48,3 +50,14 @@ def test_what_the_load_forbids_is_not_tunable() -> None:
 
 def test_a_knob_of_risky_values_alone_is_left_out() -> None:
     assert tunable({"synchronous": ["off", "full"]}) == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "unplaced"),
+    [([0, 2, 1], [0, 2, 1]), ([1, 2, 4], []), ([1000, 10, 1], []), (["off", "on"], []), (["off", 2, 1], [])],
+)
+def test_numbers_of_an_enum_have_a_place_where_they_are_in_order(values: list[Value], unplaced: list[Value]) -> None:
+    """0, 2, 1 of innodb_flush_log_at_trx_commit: by size the effect would turn round in the middle."""
+    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    knob = sqlite.knobs["synchronous"].model_copy(update={"values": values, "special": {}})
+    assert _list_unplaced(knob) == unplaced

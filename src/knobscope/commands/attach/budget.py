@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 from knobscope.commands.attach.facts import Facts
-from knobscope.specs.models.thread_classes import SESSION, class_of_thread
 from knobscope.text.formats import format_decimals, format_micros, format_number, format_share, join_words, plural
+from knobscope.thread_classes import SESSION, class_of_thread
 
 __all__ = ["Budget", "BudgetLine", "read_budget"]
 

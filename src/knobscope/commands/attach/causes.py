@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from knobscope.commands.attach.busy_files import BusyFile
 from knobscope.commands.attach.facts import Facts
 from knobscope.commands.attach.surroundings import Limit, Surroundings
-from knobscope.specs.models.thread_classes import class_of_thread
 from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import (
@@ -19,6 +18,7 @@ from knobscope.text.formats import (
     format_size,
     list_names,
 )
+from knobscope.thread_classes import class_of_thread
 from knobscope.watch import Profile
 
 __all__ = ["Cause", "Evidence", "find_cause"]

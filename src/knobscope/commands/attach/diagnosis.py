@@ -163,7 +163,7 @@ def diagnose(
     findings = judge_window(subject.running, profile, unit, device)
     evidence = Evidence(facts, profile, unit, files, findings, surroundings, dbms.threads if dbms else {}, device)
     conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
-    advice = list_advice(dbms, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
+    advice = list_advice(subject.running, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
     if looks := profile.get("wait_samples"):
         sentences.append(_SAMPLED.format(looks=format_count(looks)))

@@ -16,6 +16,7 @@ from knobscope.figures import (
     draw_latencies,
     draw_series,
     draw_sizes,
+    with_pauses,
 )
 from knobscope.stages.report.page import make_environment, page_style
 from knobscope.text.formats import (
@@ -66,13 +67,17 @@ def _draw_series(diagnosis: Diagnosis) -> Figure | None:
         return None
     step = diagnosis.facts.seconds / max(round(diagnosis.facts.seconds / min(_differences(times))), 1)
     curves = [
-        Curve(op, _LOOKS[op], [(row["t_s"], row["bytes"] / step / 1e6) for row in rows if row["op"] == op])
+        Curve(
+            op,
+            _LOOKS[op],
+            with_pauses([(row["t_s"], row["bytes"] / step / 1e6) for row in rows if row["op"] == op], step),
+        )
         for op in ("read", "write")
     ]
     depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
     panels = [
         ("MB/s of the server", [curve for curve in curves if curve.points]),
-        ("requests in flight at the device", [Curve("depth", "line-d", depths)]),
+        ("requests in flight at the device", [Curve("depth", "line-d", with_pauses(depths, step))]),
     ]
     return Figure(
         name="series",

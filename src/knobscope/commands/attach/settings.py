@@ -1,20 +1,24 @@
 """The settings of a running server: as it answers, or as its command line says; and the knobs worth a try."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knobscope.commands.attach.program import Running, read_command
 from knobscope.specs import Dbms, Knob, Value, value_text
 from knobscope.specs.models.dbms import is_factor
+from knobscope.specs.models.programs import is_between
 
 __all__ = ["Advice", "choose_knobs", "list_advice", "parse_setting", "read_arguments"]
 
-_MOST = 4
+_MOST = 5
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A knob that controls the bottleneck; `value`: what is in force, None: not known."""
+    """A knob that controls the bottleneck; `value`: what is in force, None: not known.
+
+    `default` is empty where the spec is one of other versions.
+    """
 
     knob: str
     value: str | None
@@ -26,8 +30,9 @@ class Advice:
     @property
     def words(self) -> str:
         """Name the knob with its value and its risk."""
-        now = f"now {self.value}" if self.value is not None else f"default {self.default}"
-        return f"{self.knob} ({now}{f'; {self.risk}' if self.risk else ''})"
+        now = f"now {self.value}" if self.value is not None else f"default {self.default}" if self.default else ""
+        notes = "; ".join(filter(None, [now, self.risk]))
+        return f"{self.knob} ({notes})" if notes else self.knob
 
 
 def read_arguments(running: Running, pid: int) -> dict[str, str]:
@@ -43,27 +48,47 @@ def read_arguments(running: Running, pid: int) -> dict[str, str]:
     return values
 
 
-def list_advice(dbms: Dbms | None, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[Advice]:
-    """Return the knobs of mechanisms, in their order and that of the spec: the first few."""
-    return (
-        [_advise(dbms, name, knob, settings) for name, knob in choose_knobs(dbms, mechanisms)][:_MOST] if dbms else []
-    )
+def list_advice(running: Running, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[Advice]:
+    """Return the first few of the knobs that `choose_knobs` chooses, which the running version has."""
+    dbms, version = running.dbms, running.version
+    if dbms is None:
+        return []
+    chosen = [
+        (name, knob)
+        for name, knob in choose_knobs(dbms, mechanisms, settings)
+        if version is None or is_between(version, knob.since, knob.until)
+    ]
+    is_described = version is None or is_between(version, dbms.since, dbms.until)
+    return [_advise(dbms, name, knob, settings, is_described=is_described) for name, knob in chosen[:_MOST]]
 
 
-def choose_knobs(dbms: Dbms, mechanisms: Sequence[str]) -> Iterator[tuple[str, Knob]]:
-    """Yield the knobs of mechanisms, in their order and that of the spec."""
-    for mechanism in mechanisms:
-        for name, knob in dbms.knobs.items():
-            if knob.mechanism == mechanism and not is_factor(name) and dbms.part_of(name) is None:
-                yield name, knob
+def choose_knobs(dbms: Dbms, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[tuple[str, Knob]]:
+    """Return the knobs of mechanisms, in their order and that of the spec; last, those that count with others only.
+
+    Those that do not count with the `settings` that are in force are left out.
+    """
+    known = {name: value for name in settings if (value := parse_setting(dbms, name, settings[name])) is not None}
+    values = {name: knob.default for name, knob in dbms.knobs.items()} | known
+
+    def counts(knob: Knob) -> bool:
+        return knob.condition is None or not knob.condition.names <= values.keys() or knob.condition.holds(values)
+
+    chosen = [
+        (name, knob)
+        for mechanism in mechanisms
+        for name, knob in dbms.knobs.items()
+        if knob.mechanism == mechanism and not is_factor(name) and dbms.part_of(name) is None
+        if counts(knob) or (knob.condition is not None and not knob.condition.names <= known.keys())
+    ]
+    return sorted(chosen, key=lambda choice: not counts(choice[1]))
 
 
-def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str]) -> Advice:
+def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, is_described: bool) -> Advice:
     values = knob.durability if isinstance(knob.durability, list) else []
     risk = "risk: any other value can lose committed data" if knob.durability is True else ""
     if values:
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
-    default = dbms.write(name, knob.default)
+    default = dbms.write(name, knob.default) if is_described else ""
     return Advice(name, settings.get(name), default, risk, knob.description or "", knob.source)
 
 

@@ -49,7 +49,7 @@ def write_study(file: Path, diagnosis: Diagnosis, root: Path) -> list[Path]:
     dbms = diagnosis.subject.running.dbms
     assert dbms is not None  # noqa: S101 - check_place saw to it
     mechanisms = MECHANISMS.get(diagnosis.conclusion.at_fault, ())
-    knobs = [name for name, _ in choose_knobs(dbms, mechanisms)][:_MOST_KNOBS]
+    knobs = [name for name, _ in choose_knobs(dbms, mechanisms, diagnosis.subject.settings)][:_MOST_KNOBS]
     if not knobs:
         return []
     written = [file]

@@ -1,6 +1,11 @@
 """`knobscope compare`: two studies side by side: set-ups, speed, effects of knobs, rankings and mismatches."""
 
 from knobscope.commands.compare.comparison import Comparison, compare_studies
-from knobscope.commands.compare.reading import StudyTables, find_database, read_study
+from knobscope.commands.compare.reading import StudyTables, read_study
 
-__all__ = ["Comparison", "StudyTables", "compare_studies", "find_database", "read_study"]
+__all__ = [
+    "Comparison",
+    "StudyTables",
+    "compare_studies",
+    "read_study",
+]

@@ -144,7 +144,7 @@ def _compare(metric: str, sides: Sequence[Level], workloads: Workloads, times: T
         reason = f"{single} measured it in one block only, and one block tells nothing about the next"
         return Measured(metric, a, b, estimate, None, None, None, reason)
     if times.are_apart:
-        reason = "A and B were measured on two days, so day and system cannot be distinguished"
+        reason = "A and B were measured half a day or more apart, so time and system cannot be distinguished"
         return Measured(metric, a, b, estimate, None, None, None, reason)
     errors, degrees = np.array([[a.error], [b.error]]), np.array([[a.blocks - 1.0], [b.blocks - 1.0]])
     error, joint = join_errors(errors, degrees)

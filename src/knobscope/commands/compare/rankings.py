@@ -56,7 +56,7 @@ def compare_rankings(a: StudyTables, b: StudyTables, pair: CasePair) -> Rankings
     ]
     return Rankings(
         knobs,
-        min(TOP, len(knobs)),
+        min(TOP, max(map(len, rows))),
         overlap["overlap"],
         overlap["only_from"],
         overlap["only_to"],

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
 from knobscope.specs import Case
-from knobscope.specs.models.thread_classes import SESSION
 from knobscope.specs.reading.arguments import find_results
 from knobscope.study_data.opening import open_study
 from knobscope.study_data.study import without_nan
 from knobscope.tables import TABLES, fetch_limited
+from knobscope.thread_classes import SESSION
 
 if TYPE_CHECKING:
     import duckdb

@@ -254,7 +254,7 @@ def effect_counts(effects: Sequence[EffectPair], metric: str = "throughput_ops")
     parts += [f"{unknown} cannot be told"] if unknown else []
     sentences = [f"Of {noun} on {METRIC_WORDS[metric].short} that both studies measured, {join_words(parts)}."]
     if by_verdict["differs"]:
-        first = by_verdict["differs"][0]
+        first = max(by_verdict["differs"], key=lambda effect: abs(effect.estimate or 0.0))
         sentences.append(f"The largest difference: {_effect_sentence(first)}.")
     return sentences
 

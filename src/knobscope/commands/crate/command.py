@@ -1,6 +1,7 @@
 """`knobscope crate`: writes a finished study as a Workflow Run RO-Crate, and draws the figures of one again."""
 
 import argparse
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -33,6 +34,7 @@ def _write(args: argparse.Namespace) -> int:
     study = find_study(args.study)
     results = args.results or Path("results") / study.stem
     out = _choose_out(args.out, f"{study.stem}.crate.zip")
+    out.absolute().parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".zip":
         with tempfile.TemporaryDirectory(prefix=".crate-", dir=out.absolute().parent) as folder:
             _fill(args, Path(folder), study, results)
@@ -77,7 +79,11 @@ def _open(args: argparse.Namespace) -> int:
     if args.open.is_dir() and out.resolve().is_relative_to(args.open.resolve()):
         raise UserError(f"{out} is inside the crate, which would change it; write elsewhere with --out")
     study = open_crate(args.open, out)
-    redraw(out, study)
+    try:
+        redraw(out, study)
+    except UserError:
+        shutil.rmtree(out)
+        raise
     count, differing = differing_files(out)
     if differing:
         print(f"{plural(len(differing), 'file')} of {count} differ: {', '.join(differing[:5])}")

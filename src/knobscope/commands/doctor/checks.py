@@ -1,6 +1,7 @@
 """One check per thing that a study may need. Each is tried, not guessed; nothing is left behind."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -121,10 +122,11 @@ def _describe_java() -> str:
         java = find_java()
     except UserError as error:
         raise UserError(f"{error}; {remedy}") from error
-    parts = _run([java, "-version"], remedy).split('"')
-    if int(parts[1].split(".")[0]) < _MIN_JAVA:
-        raise UserError(f"version {parts[1]}; {remedy}")
-    return parts[1]
+    said = _run([java, "-version"], remedy)
+    version = re.search(r'version "((\d+)[^"]*)"', said)  # lines about JAVA_TOOL_OPTIONS may come before it
+    if version is None or int(version[2]) < _MIN_JAVA:
+        raise UserError(f"version {version[1] if version else said}; {remedy}")
+    return version[1]
 
 
 def _tool(name: str, command: list[str], remedy: str, *, required: bool) -> Finding:
@@ -138,7 +140,10 @@ def _run(command: list[str], remedy: str) -> str:
     if program is None:
         raise UserError(f"not found; {remedy}")
     output = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=30, check=False)
-    return (output.stdout + output.stderr).strip() or program
+    said = (output.stdout + output.stderr).strip()
+    if output.returncode:
+        raise UserError(f"exit code {output.returncode}: {said[-200:]}; {remedy}")
+    return said or program
 
 
 def _check_system() -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from knobscope.commands.doctor.checks import Finding, examine
 from knobscope.commands.doctor.devices import examine_study
 from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
-from knobscope.specs.reading.arguments import find_study
+from knobscope.specs.reading.arguments import find_spec
 
 __all__ = ["add_parser"]
 
@@ -17,7 +17,11 @@ def _run(args: argparse.Namespace) -> int:
     specs = args.root / "specs"
     if not specs.is_dir():
         raise UserError(f"{specs} does not exist; call it in a checkout, or give --root")
-    findings = examine(specs) if args.study is None else examine_study(find_study(args.study), args.root)
+    findings = (
+        examine(specs)
+        if args.study is None
+        else examine_study(find_spec("study", args.study, specs / "studies"), args.root)
+    )
     if not write_document(args, [asdict(finding) for finding in findings]):
         for finding in findings:
             print(_describe(finding))

@@ -130,7 +130,7 @@ def _cause(mismatch: Mismatch) -> Iterator[str]:
     yield from (
         "## Cause",
         "",
-        f"No experiment has told the cause{': ' if confirmations[False] else ''}{'; '.join(confirmations[False])}.",
+        " ".join(["No experiment has told the cause.", *confirmations[False]]),
     )
 
 
@@ -173,9 +173,11 @@ def _compared(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     yield from _table(["setting", "runs", "throughput (geometric mean, range)", *titles, "run ids"], rows)
     if mismatch.knob and not data.is_imported:
         yield ""
+        dbms = data.specs.dbms.get(worst["dbms"])
+        start = " and a start of the server" if dbms is not None and dbms.lifecycle is not None else ""
         yield (
             f"Apart from this knob both have the default configuration of the study{beside_text}; each run was "
-            "preceded by a fresh copy of the data and a start of the server, and the order of runs was drawn at random."
+            f"preceded by a fresh copy of the data{start}, and the order of runs was drawn at random."
         )
 
 

@@ -124,6 +124,10 @@ def read_settings(path: Path) -> Answer:
             version = value
         else:
             rows[value] = row
+    if not rows:
+        raise UserError(
+            f"{path}: found no setting; expected a JSON object with `name` a line, below one with `version`"
+        )
     return Answer(version, rows)
 
 

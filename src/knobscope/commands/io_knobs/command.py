@@ -71,6 +71,8 @@ def _run(args: argparse.Namespace) -> int:
 def _run_measuring(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise UserError(f"--runs is {args.runs}; expected at least 1")
+    if args.dry_run and args.json is not None:
+        raise UserError("--json: found --dry-run, which has no document; expected one of them")
     follow_pipeline()
     measured = measure_cases(args)
     if args.dry_run:

@@ -125,7 +125,7 @@ class Pairs:
         A knob that a value has shown to be related is not tried again.
         """
         default = case_space(self.specs, self.case).default
-        for _ in range(_FIRST):
+        for _ in range(min(_FIRST, self.budget)):
             self._measure_reference(default)
         comparisons: list[Comparison] = []
         for of_round in candidates:

@@ -74,6 +74,10 @@ def _ranking(results: Path, fit: Mapping[str, Any], runs: Mapping[str, Any]) -> 
     path = results / case / "fit" / f"{fit['round']}.json"
     if not path.is_file():
         raise UserError(f"{path} does not exist, though the study's database holds that fit; run the study again")
+    if runs["measured"] is None:
+        raise UserError(
+            f"{case}: no run of its screening has a time (`started_at`), without which nobody can tell its age"
+        )
     details = read_sealed(path)
     profile = read_document(results / "devices" / f"{fit['device']}.json", DeviceProfile)
     return {

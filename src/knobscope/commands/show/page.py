@@ -58,10 +58,11 @@ def _knobs(shown: ShownRun) -> str:
         return ""
     table = [["knob", "requested", "in force", "default"]]
     for name in names:
-        value, default = shown.configuration.get(name), shown.default.get(name)
+        value, default = shown.configuration.get(name, UNKNOWN), shown.default.get(name, UNKNOWN)
+        is_changed = UNKNOWN not in (value, default) and value != default
         requested = knob_rows[name]["requested"] if name in knob_rows else str(value)
         effective = (knob_rows[name]["effective"] if name in knob_rows else None) or "not read"
-        table.append([f"{'*' if value != default else ' '} {name}", requested, effective, str(default)])
+        table.append([f"{'*' if is_changed else ' '} {name}", requested, effective, str(default)])
     return f"{align(table)}\n(* differs from the default configuration)"
 
 
@@ -121,6 +122,8 @@ def _waits(shown: ShownRun) -> str:
 
 def _neighbours(shown: ShownRun) -> str:
     if not shown.neighbours:
+        if shown.record["run"]["phase"] == "explain":
+            return "What was measured again is planned by no block; the report has its comparisons."
         return "The runs of its block can be seen when the block is whole."
     return align([["  runs of its block", "run", "ops/s", "status"], *_lines(shown)])
 

@@ -59,13 +59,16 @@ def _run(args: argparse.Namespace) -> int:
                 record = record.model_copy(update=changed)
                 write_json(file, record.model_dump(mode="json", exclude_defaults=True))
             print(f"{head}: {_describe(result)}", file=sys.stderr)
-    print(file)
+    if file.is_file():  # none is written where every value starts
+        print(file)
     return 0
 
 
 def _run_study(args: argparse.Namespace) -> int:
     """Try the configurations of a study; what is found is in the record before the next trial."""
     specs = load_study(args.study, args.root, runnable={args.dbms})
+    if args.trials < 1:
+        raise UserError(f"--trials is {args.trials}; expected at least 1")
     if args.knob:
         raise UserError("--knob and --study at once; expected one of them: a study tells which values are tried")
     if args.dbms not in specs.dbms:
@@ -93,7 +96,8 @@ def _run_study(args: argparse.Namespace) -> int:
     )
     if not tally.is_complete:
         print("the trials are used up; call again with more of them (--trials)", file=sys.stderr)
-    print(file)
+    if file.is_file():  # none is written where every value starts
+        print(file)
     return 0
 
 

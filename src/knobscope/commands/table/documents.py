@@ -46,7 +46,7 @@ class KnobPoint(CurvePoint):
 class Trial(Part):
     """One repetition of a replay."""
 
-    stopped: bool = Field(description="Whether the rule stopped before every setting was taken.")
+    stopped: bool = Field(description="Whether the rule stopped, be it at the last setting.")
     rate: Share = Field(description="Share of the grid that was taken.")
     runs: int = Field(description="Rows that were taken, replicates included.")
     settings: int = Field(description="Settings that were taken.")

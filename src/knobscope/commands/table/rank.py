@@ -30,6 +30,7 @@ from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.ranking import Ranking, rank_knobs
 from knobscope.statistics.stopping import Runs
 from knobscope.statistics.suspicion import find_failure_code
+from knobscope.text.formats import plural
 
 __all__ = ["add_parser", "rank_table"]
 
@@ -251,7 +252,8 @@ def _describe(result: dict[str, Any], response: str) -> str:
     ]
     if "mean_overlap_top5" in result:
         share = f"{result['mean_overlap_top5']:.1f} of the first {TOP}"
-        lines.append(f"{result['samples']} settings find {share}, on average of {len(result['draws'])} draws")
+        samples, draws = plural(result["samples"], "setting"), plural(len(result["draws"]), "draw")
+        lines.append(f"with {samples}, {share} are found, on average of {draws}")
     if failures := result["failures"]:
         first = ", ".join(knob["knob"] for knob in failures["knobs"][:TOP] if knob["above_noise"]) or "no knob"
         sure = "" if failures["trustworthy"] else f" (NOT trustworthy: {failures['reason']})"

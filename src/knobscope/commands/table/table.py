@@ -95,8 +95,7 @@ def _add_table_arguments(parser: argparse.ArgumentParser, document: type) -> Non
 
 def add_jobs_argument(parser: argparse.ArgumentParser) -> None:
     """Add `--jobs`."""
-    cores = usable_cores()
-    parser.add_argument("--jobs", type=int, default=cores, help="processes (default: as many as cores, %(default)s)")
+    parser.add_argument("--jobs", type=int, default=usable_cores(), help="processes (default: as many as cores)")
 
 
 def read_seed(text: str) -> int:
@@ -120,8 +119,8 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
     columns = ", ".join(table.columns)
     if args.response not in table.columns:
         raise UserError(f"{args.table} has no column {args.response!r}; its columns are {columns}")
-    named, ignored = _names(args.factors), _names(args.ignore)
-    if missing := [name for name in (named or []) + (ignored or []) if name not in table.columns]:
+    named, ignored, categories = _names(args.factors), _names(args.ignore), _names(args.category)
+    if missing := [name for name in (named or []) + (ignored or []) + (categories or []) if name not in table.columns]:
         raise UserError(f"no columns {', '.join(missing)}; the table has {columns}")
     if named is not None and args.response in named:
         raise UserError(f"{args.response!r} is the response and cannot be a factor")
@@ -129,7 +128,7 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
     factors = named or _other_columns(table, args.response, [*(ignored or []), *outcomes])
     if named is None:
         refuse_outcomes({name: table.columns[name].counts() for name in factors})
-    spelling = Spelling(args.decimal, _values(args.value, factors), tuple(_names(args.category) or ()))
+    spelling = Spelling(args.decimal, _values(args.value, factors), tuple(categories or ()))
     frame, failed = read_columns(table, args.response, factors, spelling, failed_values)
     failed |= broken
     successful = frame[~failed]
@@ -172,7 +171,7 @@ def _check_response(args: argparse.Namespace, response: "pd.Series[float]", *, m
 
 
 def _names(text: str | None) -> list[str] | None:
-    return [name.strip() for name in text.split(",") if name.strip()] if text else None
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) if text else None
 
 
 def _values(texts: list[str], factors: list[str]) -> dict[str, dict[str, str]]:

@@ -52,6 +52,8 @@ def trend(
         error = adjusted[1]
     if adjust:
         if adjusted is None:
+            if not other_factors:
+                raise UserError(f"cannot adjust: no other factor has {MOST_LEVELS} values or fewer")
             raise UserError(
                 f"cannot adjust: {len(response)} rows do not suffice for {len(other_factors)} other factors"
             )

@@ -53,12 +53,13 @@ def read_blkparse(connection: "duckdb.DuckDBPyConnection", path: Path, device: s
     for start, life in _STARTS.items():
         _load_events(connection, path, start)
         counts = Counts(truncated_lines=_check_lines(connection, path, start), life=life)
+        counts.lost_events = _count_skipped(connection)
         _choose_device(connection, path, device, is_last=start == "C")
         if connection.execute("SELECT count(*) FROM events WHERE action = 'D'").fetchall()[0][0]:
             break
     # before they are sorted: what was issued, and not requeued as far as that can be seen here
     (issued,) = connection.execute(
-        "SELECT count(*) FILTER (action = 'D' AND sectors > 0 AND regexp_matches(rwbs, '[DWR]')) "
+        "SELECT count(*) FILTER (action = 'D' AND sectors > 0 AND regexp_matches(rwbs, '[DNWR]')) "
         "- count(*) FILTER (action = 'R') FROM events"
     ).fetchall()[0]
     require_few(path, "requests", issued, MOST_REQUESTS)
@@ -132,6 +133,15 @@ def _check_lines(connection: "duckdb.DuckDBPyConnection", path: Path, start: str
     return 1
 
 
+def _count_skipped(connection: "duckdb.DuckDBPyConnection") -> int | None:
+    """Return the events that blktrace lost by the summary of blkparse; None where there is none."""
+    skipped = "regexp_extract(unreadable, '^ *Skips: *[0-9]+ forward \\( *([0-9,]+) -', 1)"
+    ((lost,),) = connection.execute(
+        f"SELECT sum(try_cast(replace({skipped}, ',', '') AS BIGINT)) FROM events"  # noqa: S608 - a text of ours
+    ).fetchall()
+    return None if lost is None else int(lost)
+
+
 def _find_problem(path: Path, start: str) -> tuple[int, str, bool]:
     """Return number and text of the first line that is neither event nor summary, and whether it is the last."""
     # DuckDB's expressions know blanks and digits of ASCII alone.
@@ -172,6 +182,7 @@ def _pair(connection: "duckdb.DuckDBPyConnection") -> None:
                 rowid AS number, action, ts_ns, rwbs, lba, sectors,
                 CASE
                     WHEN sectors = 0 THEN CASE WHEN rwbs LIKE 'F%' THEN 3 END
+                    WHEN ltrim(rwbs, 'F') LIKE 'N%' THEN 1  -- WRITE_ZEROES and zone append have no letter
                     WHEN contains(rwbs, 'D') THEN 2
                     WHEN contains(rwbs, 'W') THEN 1
                     WHEN contains(rwbs, 'R') THEN 0

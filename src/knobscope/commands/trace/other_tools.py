@@ -29,6 +29,8 @@ _EVENT = re.compile(
     r"(?:\d+\s+)?(?:\([^)]*\)\s+)?(?P<lba>\d+) \+ (?P<sectors>\d+)(?:\s|$)"
 )
 _IS_EVENT = re.compile(r":\s+(?:block:)?block_(?:rq|bio)_\w+:")
+#: In the head of ftrace's text, and where events are missing; the kernel does not always know how many.
+_LOST = re.compile(r"^# entries-in-buffer/entries-written: (\d+)/(\d+)|\[(?:LOST )?(\d+)? ?EVENTS(?: DROPPED)?\]")
 _EXPECTED = "expected an event like `db-42 [001] ..... 7.000123: block_rq_issue: 8,0 WS 4096 () 2048 + 8 [db]`"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 #: Digits before the point of numbers that can be true.
@@ -72,8 +74,12 @@ def find_biosnoop(lines: Sequence[str]) -> int | None:
     return next((index for index, line in enumerate(lines) if set(_SNOOPED) <= set(line.split())), None)
 
 
-def convert_events(path: Path, out: Path) -> None:
-    """Write the block events of ftrace or `perf script` as text of blkparse. UserError: one makes no sense."""
+def convert_events(path: Path, out: Path) -> int | None:
+    """Write the block events of ftrace or `perf script` as text of blkparse. UserError: one makes no sense.
+
+    Returns how many events were lost; None where the text does not tell.
+    """
+    lost = None
     with open_text(path) as text:
         has_requests = any("block_rq_complete" in line for line in text)  # whose bios complete, too
     with open_text(path) as text, out.open("w", encoding="utf-8") as file:
@@ -82,6 +88,9 @@ def convert_events(path: Path, out: Path) -> None:
             if before:
                 raise UserError(f"{path}, line {number - 1}: found {before.strip()[:100]!r}; {_EXPECTED}")
             event = _EVENT.match(line)
+            if event is None and (losing := _LOST.search(line)):
+                kept, written, number_lost = losing.groups()
+                lost = (lost or 0) + (int(written) - int(kept) if written else int(number_lost or 1))
             if event is None and _IS_EVENT.search(line):
                 before = line.rstrip()  # unless it is the last one, which may be cut off
             action = event and _ACTIONS.get(event["event"])
@@ -89,6 +98,7 @@ def convert_events(path: Path, out: Path) -> None:
                 action = None
             file.write(f"{_format_event(event, number, action)}\n" if event and action else "\n")
         file.write(before)
+    return lost
 
 
 def _format_event(event: re.Match[str], number: int, action: str) -> str:

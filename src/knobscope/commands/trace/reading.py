@@ -73,10 +73,11 @@ def open_trace(
             chosen = format_ or _recognise(source)
             if device is not None and chosen in ("csv", "parquet"):
                 raise UserError("--device: only blkparse, ftrace and biosnoop know devices")
-            text = _make_readable(source, chosen, spill, device)
+            text, lost = _make_readable(source, chosen, spill, device)
             files = [text, *(folder / f"{table}.parquet" for table in TRACE_TABLES for folder in (path, path.parent))]
             lock(connection, files, memory_limit=_MEMORY, temp_directory=str(spill), max_execution_time="0")
             counts = _read(connection, text, chosen, device)
+            counts.lost_events = lost if counts.lost_events is None else counts.lost_events
             require_few(path, "requests", _count(connection, "count(*)", "raw"), MOST_REQUESTS)
             _order(connection, counts)
             if chosen == "biosnoop":
@@ -93,23 +94,23 @@ def open_trace(
             raise UserError(re.sub(rf"{re.escape(str(spill))}/\w+", str(path), str(problem))) from problem
 
 
-def _make_readable(path: Path, chosen: Format, folder: Path, device: str | None) -> Path:
-    """Return the trace as DuckDB can read it: another file in `folder` if it cannot read this one."""
+def _make_readable(path: Path, chosen: Format, folder: Path, device: str | None) -> tuple[Path, int | None]:
+    """Return the trace as DuckDB can read it: another file in `folder` if it cannot read this one; and events lost."""
     if chosen == "parquet":
-        return path
+        return path, None
     # Of a request these have one line, which blkparse and ftrace have not.
     check_text(path, {"csv": MOST_REQUESTS + 1, "biosnoop": MOST_REQUESTS + _FIRST_LINES}.get(chosen))
     out = folder / "text"
     if chosen == "ftrace":
-        convert_events(path, out)
-    elif chosen == "biosnoop":
+        return out, convert_events(path, out)
+    if chosen == "biosnoop":
         convert_biosnoop(path, out, device)
     elif is_packed(path) in ("xz", "zstd") or (is_packed(path) and path.suffix != ".gz"):
         with out.open("wb") as file:
             file.writelines(read_chunks(path))
     else:
-        return path
-    return out
+        return path, None
+    return out, None
 
 
 def _read(connection: "duckdb.DuckDBPyConnection", path: Path, chosen: Format, device: str | None) -> Counts:

@@ -1,15 +1,11 @@
-"""What the threads of a DBMS are for: patterns that name their classes."""
+"""Patterns that name the classes of a DBMS's threads."""
 
 import re
-from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-__all__ = ["SESSION", "ThreadClass", "ThreadPattern", "class_of_thread"]
-
-#: The class of threads that serve clients: an operation waits for what these wait for.
-SESSION = "session"
+__all__ = ["ThreadClass", "ThreadPattern"]
 
 ThreadClass = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 
@@ -23,17 +19,3 @@ def _check_pattern(pattern: str) -> str:
 
 
 ThreadPattern = Annotated[str, Field(min_length=1), AfterValidator(_check_pattern)]
-
-
-def class_of_thread(patterns: Mapping[str, str], name: str, title: str, *, serves: bool) -> str:
-    """Return the class of a thread by its name and the title of its process, in which patterns are searched.
-
-    The first pattern that is found counts, else whether it `serves` clients, else its name without its number.
-    """
-    for thread_class, pattern in patterns.items():
-        if re.search(pattern, name) or re.search(pattern, title):
-            return thread_class
-    if serves:
-        return SESSION
-    printable = re.sub(r"[^ -~]", "", name)
-    return re.sub(r"(?<![A-Za-z0-9])\d+|\d+$", "", printable).strip(" -_/:#.[]") or "(no name)"

@@ -79,9 +79,9 @@ class Latencies(NamedTuple):
 
 
 def transport_file() -> Path:
-    """Return where the figures of this user on this machine are kept."""
+    """Return where the figures of this user on this machine are kept; nodes of a cluster may share the folder."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "knobscope" / "transport.json"
+    return cache / "knobscope" / f"transport-{platform.node()}.json"
 
 
 def _machine() -> dict[str, object]:

@@ -153,7 +153,7 @@ def observe_reading(observer: Callable[[Path], None]) -> Iterator[None]:
         _OBSERVER.reset(token)
 
 
-def read_text(path: Path, expected: str = "a readable YAML file") -> str:
+def read_text(path: Path, expected: str = "a readable YAML file", most_bytes: int = _LARGEST_BYTES) -> str:
     """Return the text of a small file; raises SpecErrors for a missing one, for pipes, devices and huge files."""
 
     def fail(found: str, expected: str) -> SpecErrors:
@@ -161,7 +161,7 @@ def read_text(path: Path, expected: str = "a readable YAML file") -> str:
 
     _OBSERVER.get()(path)
     try:
-        return _read_text(path)
+        return _read_text(path, most_bytes)
     except OSError as error:
         raise fail((error.strerror or str(error)).lower(), expected) from error
     except UnicodeDecodeError as error:
@@ -188,7 +188,7 @@ def load_document(path: Path) -> Document:
         raise fail(1, f"a document that cannot be read ({error})") from error
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, most_bytes: int) -> str:
     """Return the text of a regular file; opening does not wait for the other end of a pipe.
 
     ValueError: it is something else, or larger than any spec; UnicodeDecodeError: it is no UTF-8.
@@ -197,9 +197,9 @@ def _read_text(path: Path) -> str:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("something that is no regular file")
-        content = file.read(_LARGEST_BYTES + 1)
-    if len(content) > _LARGEST_BYTES:
-        raise ValueError(f"more than {_LARGEST_BYTES // 1024**2} MiB")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"more than {most_bytes // 1024**2} MiB")
     return content.decode("utf-8").replace("\r\n", "\n")
 
 

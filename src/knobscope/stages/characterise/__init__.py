@@ -1,5 +1,7 @@
 """Characterise: what a device prefers, measured by fio."""
 
-from knobscope.stages.characterise.profile import Mode, characterise_device, write_profile
+from knobscope.stages.characterise.profile import write_profile
 
-__all__ = ["Mode", "characterise_device", "write_profile"]
+__all__ = [
+    "write_profile",
+]

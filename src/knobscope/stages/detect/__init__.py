@@ -1,7 +1,6 @@
 """Detect: the study's database, effects of single knobs, and the mismatch rules."""
 
 from knobscope.stages.detect.blocks import CONFOUNDED
-from knobscope.stages.detect.command import describe_findings
 from knobscope.stages.detect.database import (
     StudyFiles,
     build_database,
@@ -13,37 +12,32 @@ from knobscope.stages.detect.database import (
     write_findings,
     write_rows,
 )
-from knobscope.stages.detect.effects import add_effects, effects_of_case
-from knobscope.stages.detect.evidence import RunsBehind, find_busy_share, find_runs_behind
+from knobscope.stages.detect.effects import effects_of_case
+from knobscope.stages.detect.evidence import find_busy_share, find_runs_behind
 from knobscope.stages.detect.guards import find_stalled_runs
 from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison, read_io_profiles
-from knobscope.stages.detect.metrics import METRICS, Metric
+from knobscope.stages.detect.metrics import METRICS
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
 from knobscope.stages.detect.one_profile import WatchedProfile, has_other_unit, judge_profile
 from knobscope.stages.detect.penalties import most_gain
-from knobscope.stages.detect.rules import RULE_COLUMNS, run_rules
+from knobscope.stages.detect.rules import RULE_COLUMNS, find_excuse, run_rules
 from knobscope.stages.detect.value_order import steps_from
-from knobscope.tables.macros import MACROS
 from knobscope.tables.views import VIEWS
 
 __all__ = [
     "CONFOUNDED",
     "IO_RESPONSES",
-    "MACROS",
     "METRICS",
     "RULE_COLUMNS",
     "VIEWS",
-    "Metric",
     "Mismatch",
-    "RunsBehind",
     "StudyFiles",
     "WatchedProfile",
-    "add_effects",
     "build_database",
     "create_schema",
-    "describe_findings",
     "effects_of_case",
     "find_busy_share",
+    "find_excuse",
     "find_runs_behind",
     "find_stalled_runs",
     "has_other_unit",

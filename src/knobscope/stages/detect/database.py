@@ -289,6 +289,7 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
             rows += [
                 _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"])})
                 for row in (fit.get("tunability") or {}).get(key, [])
+                if key == "effects" or not _is_risk(specs, case[0], row)
             ]
         points += [
             _of_case(case, {**row, "value": level_text(knobs.get(row["knob"]), row["value"]), "beside": _beside(row)})
@@ -315,6 +316,13 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
     }
     for table, rows in tables.items():
         insert_rows(connection, table, rows)
+
+
+def _is_risk(specs: StudySpecs, dbms: str, row: Mapping[str, Any]) -> bool:
+    """Whether a spec that was corrected since the ranking calls a tunable value a risk; the default is none."""
+    knob = specs.dbms[dbms].knobs.get(row["knob"])
+    default = specs.study.baseline.get(dbms, {}).get(row["knob"], knob.default if knob is not None else None)
+    return knob is not None and row["value"] != default and knob.risks(level_text(knob, row["value"]))
 
 
 def _beside(point: Mapping[str, Any]) -> str | None:

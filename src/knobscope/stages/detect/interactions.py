@@ -66,7 +66,7 @@ def read_interactions(connection: "duckdb.DuckDBPyConnection") -> dict[Swept, st
             f"{row.other_workload} on {row.other_device} becomes {describe_change(row.other)}"
             for row in rows.itertuples()
         )
-        sentences[swept] += loosen_units(f" The effect depends on the case, beyond noise: {cases}.")
+        sentences[swept] += loosen_units(f" In the sweep the effect depends on the case, beyond noise: {cases}.")
     for row in _significant(connection, _HALVES, "change").itertuples():
         half = describe_change(row.change)
         sentences[row[1:6]] += loosen_units(

@@ -105,7 +105,7 @@ class _Judge:
                 sentence += pause.sentence
             if row["verdict"] == "mismatch":
                 sentence += self._interactions.get(swept, "")
-            excuse = _EXCUSES.get(_mechanism_of(self._specs, row))
+            excuse = find_excuse(self._specs, row["dbms"], row["knob"])
             if excuse is not None and row["verdict"] == "mismatch":
                 row["verdict"], row["penalty"] = "none", None
                 sentence = f"{row['knob']} {excuse} {sentence}"
@@ -131,11 +131,10 @@ def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | N
     return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
 
 
-def _mechanism_of(specs: StudySpecs, row: ReturnedRow) -> str | None:
-    """Return the mechanism of the knob that a finding is about; None where there is none."""
-    dbms = specs.dbms.get(row["dbms"])
-    knob = dbms.knobs.get(row["knob"] or "") if dbms is not None else None
-    return knob.mechanism if knob is not None else None
+def find_excuse(specs: StudySpecs, dbms: str, knob: str | None) -> str | None:
+    """Return why what a knob does is no mismatch, as the end of a sentence that begins with it; None: it may be one."""
+    known = specs.dbms[dbms].knobs.get(knob or "") if dbms in specs.dbms else None
+    return _EXCUSES.get(known.mechanism) if known is not None else None
 
 
 def _order(row: ReturnedRow) -> tuple[Any, ...]:

@@ -8,7 +8,8 @@ minds partly filled units is slower across their limits than on them at equal si
 All of that is judged against the time in which the device is busy with the slower setting: more than that time, better
 I/O cannot save the DBMS (`knobscope.stages.detect.penalties`).
 
-Answers have three values: None where the interval of a ratio holds both, so that nothing can be determined.
+Answers have three values. Yes: a ratio is above 1 beyond noise, and its estimate is as large as asked for; no: its
+whole interval is below that; None: nothing can be determined.
 """
 
 from collections.abc import Iterable

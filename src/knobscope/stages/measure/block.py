@@ -71,6 +71,7 @@ class Measurer:
         self._snapshots = _snapshot_finder(self._bench_of)
         self._sentinels: Counter[str] = Counter()  # by block
         self._default: _Planned | None = None
+        self._is_prepared = False  # whether the device was, for runs that belong to no block
 
     def _bench_of(self, configuration: Mapping[str, Value]) -> Bench:
         """Return the bench with the file system that a configuration names; each is opened once."""
@@ -85,11 +86,17 @@ class Measurer:
         """Return the record of a planned run. Errors as in measure_block."""
         return self.measure_together([row])[0]
 
-    def measure_together(self, rows: Sequence[PlanRow]) -> list[RunRecord]:
-        """Return the records of runs that are compared with each other: those of one session, or all measured now."""
+    def measure_together(self, rows: Sequence[PlanRow], *, prepares: bool = False) -> list[RunRecord]:
+        """Return the records of runs that are compared with each other: those of one session, or all measured now.
+
+        With `prepares` the device is prepared before the first of them that is measured, as before a block.
+        """
         planned = [self._identify(row) for row in rows]
         records = [record for plan in planned if (record := self.store.load(plan.run_id)) is not None]
         if len(records) < len(planned) or len({record["run"].get("session") for record in records}) > 1:
+            if prepares and not self._is_prepared:
+                self.care.precondition(self.progress)
+                self._is_prepared = True
             return [self._carry_out(plan, self.session, plan.row["position"]) for plan in planned]
         for plan, record in zip(planned, records, strict=True):
             self.progress.skip(record["run"], plan.configuration)
@@ -173,9 +180,12 @@ class Measurer:
         record = measure_run(self._bench_of(planned.configuration), planned.run_id, planned.configuration, snapshot)
         default = self._default
         if record["run"].get("disturbance") is not None and default is not None and default.snapshot is not None:
-            bench = self._bench_of(default.configuration)
-            check = measure_run(bench, f"{planned.run_id}-check", default.configuration, default.snapshot)
+            bench, is_default = self._bench_of(default.configuration), planned.sentinel is not None
+            check_id = planned.run_id if is_default else f"{planned.run_id}-check"
+            check = measure_run(bench, check_id, default.configuration, default.snapshot)
             _require_undisturbed(check["run"])
+            if is_default:
+                return check
         return record
 
     def _carry_out(self, planned: _Planned, session: str, position: int) -> RunRecord:

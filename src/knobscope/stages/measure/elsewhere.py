@@ -1,7 +1,7 @@
 """The machine that the load of a run comes from, when it is another one: its tunnel, its clock, and their record."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from knobscope.generators import telling_of_loss
@@ -32,8 +32,9 @@ def reach_client_machine(host: ClientHost | None, instance: Instance, run: RunRo
     if host is None:
         yield None
         return
-    with open_machine(host, instance.runtime / "ssh", instance.network) as machine:
+    with ExitStack() as stack:
         with telling_of_loss():
+            machine = stack.enter_context(open_machine(host, instance.runtime / "ssh", instance.network))
             reached = ClientMachine(machine, machine.open_tunnel(instance.port), machine.compare_clocks())
             run |= {
                 "client_host": host.host,

@@ -5,7 +5,7 @@ from knobscope.stages.plan.blocks import plan_row, sentinel_positions
 from knobscope.stages.plan.dependents import SweptValue, smallest_change, swept_values
 from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.effort import Effort, effort_of, screening_effort, sweep_effort
-from knobscope.stages.plan.narrowing import CostlySetting, find_costly, find_failing, narrow
+from knobscope.stages.plan.narrowing import find_costly, find_failing, narrow
 from knobscope.stages.plan.picking import RESPONSIVE, SAMPLERS, Draw, count_random
 from knobscope.stages.plan.refused import RefusedValue, list_refused
 from knobscope.stages.plan.rounds import (
@@ -26,7 +26,6 @@ from knobscope.stages.plan.sampling import DesignSpace, draw_configurations
 __all__ = [
     "RESPONSIVE",
     "SAMPLERS",
-    "CostlySetting",
     "DesignSpace",
     "Draw",
     "Effort",

@@ -58,7 +58,9 @@ def _count_sweep_runs(specs: StudySpecs, case: Case) -> int:
     }
     always = sum(count for name, count in counts.items() if name in study.sweep.always)
     candidates = sorted((count for name, count in counts.items() if name not in study.sweep.always), reverse=True)
-    values = always + sum(candidates[: study.screening.top])
+    # What is selected in any case of a DBMS is swept in all of them, and so are both knobs of a pair.
+    rankings = sum(other.dbms == case.dbms for other in specs.cases)
+    values = always + sum(candidates[: study.screening.top * rankings + 2 * study.sweep.pairs])
     together = (count_combinations(first, second) for first, second in combinations(counts.values(), 2))
     values += sum(sorted(together, reverse=True)[: study.sweep.pairs])
     return (study.sweep.most or study.sweep.repeats) * (values + len(sentinel_positions(values)))

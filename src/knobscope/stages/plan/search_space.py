@@ -68,11 +68,7 @@ class SearchSpace:
     fixed: Mapping[str, Value]  # the study's other knobs, at their default
     risky: Mapping[str, tuple[Value, ...]]  # knob -> values left out because they risk committed data
     space: DesignSpace
-
-    @property
-    def left_out(self) -> list[str]:
-        """Knobs that stay at their default because every other value risks committed data."""
-        return [name for name in self.risky if name in self.fixed]
+    left_out: list[str]  # knobs that stay at their default because nothing else of them is without a risk
 
     @property
     def default(self) -> Configuration:
@@ -118,7 +114,8 @@ def search_space(
     parameters = tuple([parameter for parameter in candidates if parameter is not None][:top])
     names = {parameter.name for parameter in parameters}
     fixed = {name: value for name, value in space.default.items() if name not in names}
-    return SearchSpace(case, space.dbms, parameters, fixed, risky, space)
+    left_out = [name for name, candidate in zip(order, candidates, strict=True) if candidate is None]
+    return SearchSpace(case, space.dbms, parameters, fixed, risky, space, left_out)
 
 
 def _risky_values(parameter: Parameter) -> tuple[Value, ...]:

@@ -121,7 +121,11 @@ def prepare_snapshot(
             require_free(scratch, estimate, purpose)
         part.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
         make_shared_directory(part, find_service_user())
-        version = _make(dbms, workload, load_values, part, generator)
+        try:
+            version = _make(dbms, workload, load_values, part, generator)
+        except SnapshotFailedError:
+            remove(part)  # else it would count as data of the study
+            raise
         synchronise_filesystem(part)
         write_sealed(part / "snapshot.json", {"version": version, "kind": kind, "files": _list_files(part)})
         part.rename(target)

@@ -1,6 +1,11 @@
 """Repeat: whether the sweep of a case has been measured often enough, and which values to measure again."""
 
 from knobscope.stages.reinforce.decision import decide
-from knobscope.stages.reinforce.precision import Precision, SweepRuns, count_more, measure_precision
+from knobscope.stages.reinforce.precision import SweepRuns, count_more, measure_precision
 
-__all__ = ["Precision", "SweepRuns", "count_more", "decide", "measure_precision"]
+__all__ = [
+    "SweepRuns",
+    "count_more",
+    "decide",
+    "measure_precision",
+]

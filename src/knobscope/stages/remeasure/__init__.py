@@ -1,6 +1,7 @@
 """Stage remeasure: mismatches are measured again, also on what-if devices, which show the cause."""
 
-from knobscope.stages.remeasure.properties import what_if_devices
 from knobscope.stages.remeasure.questions import count_remeasuring_runs
 
-__all__ = ["count_remeasuring_runs", "what_if_devices"]
+__all__ = [
+    "count_remeasuring_runs",
+]

@@ -248,7 +248,7 @@ class Answer:
         if self.repeated_effect is not None and (self.is_gone or not self.is_reproduced):
             return f"{begin}: {self._describe_again(self.repeated_effect)}"
         if not self.is_reproduced:
-            return f"{begin}: the gap did not reproduce, so its cause cannot be tested."
+            return f"{begin}: no gap in throughput, so there is no cause of it to test; latencies are not compared."
         if not question.followed:
             return f"{begin}: {self._describe_shown()}{self._describe_smaller()}."
         return f"{begin}{self._describe_followed()}"

@@ -21,7 +21,7 @@ from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF, Bench
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
-from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, restate_finding
+from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, qualify_gap, restate_finding
 from knobscope.stages.remeasure.questions import (
     Question,
     ask_fastest,
@@ -173,9 +173,11 @@ def _join(args: argparse.Namespace, findings: list[FindingRow], fastest: list[Fa
     for of_device in remeasured:
         for index, judged in of_device["findings"].items():
             findings[int(index)] |= select_columns(FindingRow, judged.keys() & _JUDGED, judged)
+    what_ifs: list[WhatIfRow] = [row for of_device in remeasured for row in of_device["what_ifs"]]
+    findings = [qualify_gap(finding, what_ifs) for finding in findings]
     tables: dict[str, list[Mapping[str, Any]]] = {
         "what_if_runs": [row for of_device in remeasured for row in of_device["what_if_runs"]],
-        "what_ifs": [row for of_device in remeasured for row in of_device["what_ifs"]],
+        "what_ifs": [*what_ifs],
         "sensitivities": [row for of_device in remeasured for row in of_device["sensitivities"]],
     }
     measured = {_key_of(row): row for of_device in remeasured for row in of_device["fastest"]}

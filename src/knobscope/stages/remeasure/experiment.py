@@ -134,7 +134,7 @@ def _measure(
             _plan_row(bench, case, group, configuration, pair, position)
             for position, configuration in enumerate(in_turn, pair * len(order))
         ]
-        for configuration, record in zip(in_turn, measurer.measure_together(planned), strict=True):
+        for configuration, record in zip(in_turn, measurer.measure_together(planned, prepares=True), strict=True):
             is_reference = configuration == group[0].reference
             run = record["run"]
             flush_way_us, busy_us = _flush_way_us(record), _busy_us(record)
@@ -176,7 +176,7 @@ def _flush_way_us(record: RunRecord) -> float | None:
     A model answers early by as much, but not before it is asked: a flush that takes no time there still takes the way.
     None where nothing is known of requests, operations or the way.
     """
-    transport, operations, requests = read_transport(), record["run"].get("operations"), record["io_latency"]
+    transport, operations, requests = read_transport(), record["run"].get("operations"), record.get("io_latency")
     if transport is None or not operations or not requests:
         return None
     flushes = sum(row["requests"] for row in requests if row["op"] == "flush")
@@ -205,8 +205,10 @@ def _request_times(record: RunRecord, op: str) -> tuple[float | None, float | No
 
 def _written_per_flush(record: RunRecord) -> float | None:
     """Return the bytes written for each flush; None where nobody watched, or nothing was flushed."""
-    flushes = sum(row["requests"] for row in record["io_latency"] if row["op"] == "flush")
-    written = sum(row["bytes"] or 0 for row in record["io_profile"] if row["op"] == "write")
+    flushes = sum(
+        row["requests"] for row in record.get("io_latency", []) if row["op"] == "flush"
+    )  # a failed run has none
+    written = sum(row["bytes"] or 0 for row in record.get("io_profile", []) if row["op"] == "write")
     return written / flushes if flushes else None
 
 

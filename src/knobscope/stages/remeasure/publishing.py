@@ -17,10 +17,12 @@ from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.shares import Amount
 from knobscope.statistics.looks import SIGNIFICANCE
+from knobscope.tables import WhatIfRow
 from knobscope.tables.detection import EffectRow, FindingRow
+from knobscope.text.formats import join_words
 from knobscope.text.sentences import Sentences
 
-__all__ = ["find_same_effect", "list_new_effects", "restate_finding"]
+__all__ = ["find_same_effect", "list_new_effects", "qualify_gap", "restate_finding"]
 
 
 def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
@@ -99,6 +101,30 @@ def restate_finding(answer: Answer, rule: Rule | None, finding: FindingRow, sent
     sentence = sentences.say(rule, {**restated, "evidence": evidence})
     restated |= {"evidence": json.dumps(evidence), "sentence": finding["sentence"].replace(original, sentence, 1)}
     return restated
+
+
+def qualify_gap(finding: FindingRow, what_ifs: Sequence[WhatIfRow]) -> FindingRow:
+    """Say of a gap between tiers that the effect on one of them did not reproduce; an opposite one rests on both."""
+    evidence = json.loads(finding["evidence"] or "{}")
+    sides = [evidence[side] for side in ("lower_device", "higher_device") if evidence.get(side)]
+    if finding["verdict"] != "mismatch" or len(sides) < 2:
+        return finding
+    asked = (finding["dbms"], finding["workload"], finding["knob"], finding["value"])
+    gone = [
+        row["device"]
+        for row in what_ifs
+        if row["is_gone"]
+        and row["other_device"] is None
+        and row["device"] in sides
+        and (row["dbms"], row["workload"], row["knob"], row["value"]) == asked
+    ]
+    if not gone:
+        return finding
+    changed: FindingRow = {**finding}
+    changed["sentence"] += f" On {join_words(gone)} the effect did not reproduce in new runs."
+    if evidence.get("opposite"):
+        changed["verdict"], changed["penalty"] = "insufficient", None
+    return changed
 
 
 def _is_too_small(gap: Amount, evidence: Mapping[str, Any]) -> bool:

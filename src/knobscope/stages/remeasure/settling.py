@@ -15,12 +15,17 @@ from knobscope.text.formats import join_words
 
 __all__ = ["settle_finding"]
 
+#: An experiment alone has to be surer than one that confirms what runs showed: so much of the effect disappears by the
+#: lower end of the interval. One that begins at 1 % says little more than noise does.
+_SURELY_GONE = 0.25
+
 
 def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> FindingRow:
     """Return what an experiment changes of a finding that was *insufficient*: verdict, penalty, sentence and answer.
 
-    Nothing changes where the effect did not show again, the experiment leaves the cause open, too, or the runs do not
-    show what no device can (`requires` of the rule), but for `confirmation`, which says so.
+    Nothing changes but for `confirmation`, which says so, where the effect did not show again or is too small by now,
+    the experiment leaves the cause open, too, or is not sure enough alone, or the runs do not show what no device can
+    (`requires` of the rule).
     """
     confirmation = answer.describe()
     confirmed = None if answer.is_gone or not answer.question.followed else is_borne_out(answer, cause)
@@ -28,6 +33,11 @@ def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> Fin
     is_short = confirmed and cause.requires and not json.loads(finding.get("evidence") or "{}").get(cause.requires)
     if confirmed is None or is_short or not shares or finding.get("effect") is None:
         return {"confirmed": "not_tested", "confirmation": confirmation}
+    if confirmed and max(share.low for _, share in shares) < _SURELY_GONE:
+        unsure = "With no evidence in the runs themselves that is not sure enough to name a cause."
+        return {"confirmed": "not_tested", "confirmation": f"{confirmation} {unsure}"}
+    if confirmed and abs(math.log1p(finding["effect"] or 0.0)) < answer.question.least:
+        return {"confirmed": "not_tested", "confirmation": f"{confirmation} The effect is too small to be a mismatch."}
     gone = join_words([f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares])
     means = cause.confirmed if confirmed else cause.refuted
     settled: FindingRow = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
-from knobscope.specs import Case, Dbms, StudySpecs, Value, find_case, is_factor, load_study, value_text
+from knobscope.specs import Case, Knob, StudySpecs, Value, find_case, is_factor, load_study, value_text
 from knobscope.specs.reading.arguments import add_case_argument, add_measured_study, choose_study, list_results
 from knobscope.stages.plan import (
     DesignSpace,
@@ -30,6 +30,7 @@ from knobscope.stages.select.selection import mark_selected, select_knobs
 from knobscope.stages.select.warm_start import WarmStart, find_warm_start
 from knobscope.tables import read_table
 from knobscope.tables.responses import RESPONSES, Response
+from knobscope.text.formats import join_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,10 +91,16 @@ def _run(args: argparse.Namespace) -> int:
     special = {name: knob.special for name, knob in space.dbms.knobs.items()}
     table = screening_table(args.runs, args.plans, space.levels, response, special)
     if table.empty:
+        if (read_table([path / "runs.parquet" for path in args.runs])["status"] == "ok").any():
+            raise UserError(
+                f"runs of {case} succeeded, but none tells its {response.words}: expected a load generator that does, "
+                "or another `response` in `screening`"
+            )
         raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
     tried = read_earlier(space, args.plans, args.runs, response)
     costly = find_costly(space, tried) if sampling_method(specs, case) == "narrowing" else []
-    left_out = [*costly, *find_failing(space, tried)]
+    failing = find_failing(space, tried)
+    left_out = [*costly, *failing]
     start = WarmStart([], [])
     if table["started_at"].notna().any():  # imported runs may have no time
         models, first = study.absolute().parent.parent.parent / "models", table.loc[table["started_at"].idxmin()]
@@ -107,17 +114,23 @@ def _run(args: argparse.Namespace) -> int:
         screening.splits,
         specs.study.seed,
         levels=space.levels,
-        candidates=_candidates(narrow(space, left_out)) if left_out or space.is_restricted else None,
-        axes={knob: "log" if _is_log(space.dbms, knob) else "linear" for knob in knobs},
-        special={knob: list(space.dbms.knobs[knob].special) for knob in knobs},
+        candidates=_candidates(narrow(space, left_out))
+        if left_out or space.is_restricted or space.varied < 1
+        else None,
+        axes={knob: space.dbms.knobs[knob].scale for knob in knobs},
+        special={knob: _list_unplaced(space.dbms.knobs[knob]) for knob in knobs},
         stop=screening.stop,
         stable_rounds=screening.stable_rounds,
         default={knob: space.default[knob] for knob in knobs},
         tunable=tunable_values(space),
         expected=start.knobs,
     )
+    unknown = [f"{knob} = {value_text(value)}" for setting in failing for knob, value in setting.values.items()]
+    reasons = [selection.reason_trust]
+    reasons += [f"nothing is known of {join_words(unknown)}, with which no configuration succeeded"] if unknown else []
     fit = {
         **selection.to_json(),
+        "reason_trust": "; ".join(filter(None, reasons)),
         "importance": mark_selected(selection, screening.top),
         "worst_predicted": [
             {**row, **{name: response.of(row[name]) for name in ("measured", "predicted")}}
@@ -182,8 +195,11 @@ def tunable_values(space: DesignSpace) -> dict[str, list[Value]]:
     return tunable
 
 
-def _is_log(dbms: Dbms, knob: str) -> bool:
-    return dbms.knobs[knob].scale == "log"
+def _list_unplaced(knob: Knob) -> list[Value]:
+    """Return what has no place on an axis: special values, and numbers of an enum in an order of its own."""
+    numbers = [value for value in knob.values or [] if not isinstance(value, str | bool)]
+    is_ordered = numbers in (sorted(numbers), sorted(numbers, reverse=True))
+    return [*knob.special, *([] if is_ordered else numbers)]
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

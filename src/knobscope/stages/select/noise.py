@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from knobscope.statistics.power import pool_noise
+from knobscope.statistics.stalls import find_stalls
 from knobscope.tables import read_table
 
 
@@ -16,5 +17,7 @@ def measure_noise(runs: list[Path]) -> dict[str, float | int] | None:
     measured = read_table([directory / "runs.parquet" for directory in runs])
     sentinels = measured[measured["is_sentinel"] & (measured["status"] == "ok") & (measured["throughput_ops"] > 0)]
     group = sentinels.groupby(["block_id", "session"], dropna=False).ngroup().to_numpy(np.int64)
-    noise, degrees = pool_noise(np.log(sentinels["throughput_ops"].to_numpy(float)), group)
-    return {"sd": noise, "runs": len(sentinels)} if degrees > 0 else None
+    log_throughput = np.log(sentinels["throughput_ops"].to_numpy(float))
+    is_usual = ~find_stalls(log_throughput, np.zeros(len(group), np.int64), group)  # the sweep sets stalls aside, too
+    noise, degrees = pool_noise(log_throughput[is_usual], group[is_usual])
+    return {"sd": noise, "runs": int(is_usual.sum())} if degrees > 0 else None

@@ -1,7 +1,12 @@
 """Stage tune: Optuna on the knobs that matter and on all knobs, through the same measured runs."""
 
-from knobscope.stages.tune.schedule import Step, tuning_blocks
+from knobscope.stages.tune.schedule import tuning_blocks
 from knobscope.stages.tune.session import count_runs, tune_case
-from knobscope.stages.tune.tuner import Tuner, make_tuners
+from knobscope.stages.tune.tuner import make_tuners
 
-__all__ = ["Step", "Tuner", "count_runs", "make_tuners", "tune_case", "tuning_blocks"]
+__all__ = [
+    "count_runs",
+    "make_tuners",
+    "tune_case",
+    "tuning_blocks",
+]

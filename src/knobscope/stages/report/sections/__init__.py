@@ -6,8 +6,8 @@ from knobscope.stages.report.sections.devices import DevicesSection, build_devic
 from knobscope.stages.report.sections.effects import EffectsSection, build_effects
 from knobscope.stages.report.sections.fastest import list_fastest
 from knobscope.stages.report.sections.findings import FindingsSection, build_findings, draw_pictures
-from knobscope.stages.report.sections.head import Head, build_head
-from knobscope.stages.report.sections.io_related import IoRelated, build_io_related
+from knobscope.stages.report.sections.head import build_head
+from knobscope.stages.report.sections.io_related import build_io_related
 from knobscope.stages.report.sections.ranking import RankingSection, build_ranking
 from knobscope.stages.report.sections.recovery import build_recoveries
 from knobscope.stages.report.sections.runs import RunsSection, build_runs
@@ -15,7 +15,7 @@ from knobscope.stages.report.sections.sequentiality import order_figures
 from knobscope.stages.report.sections.statements import build_statements
 from knobscope.stages.report.sections.times import time_figures
 from knobscope.stages.report.sections.traffic import FilesSection, build_files
-from knobscope.stages.report.sections.tuning import TuningSection, build_tuning
+from knobscope.stages.report.sections.tuning import build_tuning
 from knobscope.stages.report.sections.waiting import build_waiting
 
 __all__ = [
@@ -24,11 +24,8 @@ __all__ = [
     "EffectsSection",
     "FilesSection",
     "FindingsSection",
-    "Head",
-    "IoRelated",
     "RankingSection",
     "RunsSection",
-    "TuningSection",
     "build_budgets",
     "build_devices",
     "build_effects",

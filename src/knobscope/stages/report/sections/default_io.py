@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from knobscope.figures import OP_LOOKS, Curve, Figure, bucket_points, draw_latencies, draw_series, slug
+from knobscope.figures import OP_LOOKS, Curve, Figure, bucket_points, draw_latencies, draw_series, slug, with_pauses
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.study_data.study import Row, StudyData, name_case
@@ -117,13 +117,21 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
 
     def curves(take: Callable[[Row], float]) -> list[Curve]:
         by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
-        return [Curve(op, OP_LOOKS[op], _with_pauses(points, step)) for op, points in by_op.items() if points]
+        return [Curve(op, OP_LOOKS[op], with_pauses(points, step)) for op, points in by_op.items() if points]
 
     depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
+    latencies = {
+        op: [
+            (row["t_s"], row["latency_mean_us"] / 1000)  # where nothing ended there is none
+            for row in rows
+            if row["op"] == op and row["latency_mean_us"] is not None
+        ]
+        for op in ("read", "write")
+    }
     panels = [
         ("MB/s at the device", curves(lambda row: (row["bytes"] or 0) / length[row["t_s"]] / 1e6)),
-        ("requests in flight", [Curve("depth", "line-d", _with_pauses(depths, step))]),
-        ("latency, ms", curves(lambda row: (row["latency_mean_us"] or 0.0) / 1000)),
+        ("requests in flight", [Curve("depth", "line-d", with_pauses(depths, step))]),
+        ("latency, ms", [Curve(op, OP_LOOKS[op], points) for op, points in latencies.items() if points]),
     ]
     return Figure(
         name=slug(compared.name, "series"),
@@ -164,16 +172,6 @@ def _progress_figure(data: StudyData, compared: Comparison) -> Figure | None:
         data=rows,
         caption=caption,
     )
-
-
-def _with_pauses(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:
-    """Add the zeros that a series leaves out where there was no traffic."""
-    filled = list(points[:1])
-    for (before, _), (time, value) in pairwise(points):
-        if time - before > 1.5 * step:
-            filled += [(before + step, 0.0), (time - step, 0.0)]
-        filled.append((time, value))
-    return filled
 
 
 def _latency_figure(data: StudyData, compared: Comparison) -> Figure | None:

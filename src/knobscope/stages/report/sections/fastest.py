@@ -1,7 +1,7 @@
 """The answer: the fastest configuration of each case, with and without a risk to committed data, as blocks to copy."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from knobscope.specs import Case, Value, value_text
@@ -11,14 +11,14 @@ from knobscope.tables import CutColumns, FastestRow
 from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
 from knobscope.text.settings import describe_settings
 
-__all__ = ["Fastest", "list_fastest", "tell_cuts"]
+__all__ = ["Fastest", "list_fastest", "list_inherited_risks", "tell_cuts"]
 
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
 #: A table of runs says which values are a risk, and not which are none.
 _IMPORTED = {"none": "Fastest configuration without values that are marked as a risk", "any": "Fastest at any risk"}
 #: Where the default configuration is itself marked as a risk.
 _NO_SAFER = "Fastest configuration without additional risk"
-_UNPROVEN = {"none": "No safe configuration proved faster", "any": "At any risk: not proved faster"}
+_UNPROVEN = {"none": "The fastest safe configuration did not prove faster", "any": "At any risk: not proved faster"}
 _NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
 
 
@@ -51,7 +51,7 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     dbms, changes = data.specs.dbms[case.dbms], json.loads(row["changes"])
     risky = [name for name, value in changes.items() if dbms.knobs[name].risks(value_text(value))]
     is_certain = bool(row["pairs"]) and (row["again_low"] or 0.0) > 0
-    inherited = [] if data.is_imported else _list_inherited(data, case, row, changes)
+    inherited = [] if data.is_imported else list_inherited_risks(data, case, json.loads(row["configuration"]), changes)
     risks = [f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data"] if risky else []
     risks += [f"the default configuration risks committed data itself ({join_words(inherited)})"] if inherited else []
     cuts = row["risk"] == "none" and not data.is_imported and (row.get("cuts") or not inherited)
@@ -70,11 +70,16 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     )
 
 
-def _list_inherited(data: StudyData, case: Case, row: FastestRow, changes: Mapping[str, Value]) -> list[str]:
-    """Return settings of the default configuration that remain and are marked as a risk, and count as it is."""
+def list_inherited_risks(
+    data: StudyData, case: Case, configuration: Mapping[str, Value], changes: Collection[str]
+) -> list[str]:
+    """Return settings of the default configuration that remain and are marked as a risk, and count as it is.
+
+    `configuration`: values of knobs, also of some only; `changes`: knobs that differ from the default.
+    """
     dbms, space = data.specs.dbms[case.dbms], case_space(data.specs, case)
     defaults = {name: knob.default for name, knob in dbms.knobs.items()}
-    whole = {**defaults, **data.specs.study.baseline.get(case.dbms, {}), **json.loads(row["configuration"])}
+    whole = {**defaults, **data.specs.study.baseline.get(case.dbms, {}), **configuration}
     return [
         f"{name} = {format_value(dbms, name, value_text(whole[name]))}"
         for name, knob in dbms.knobs.items()
@@ -91,7 +96,9 @@ def _title_of(row: FastestRow, *, is_certain: bool, is_safe: bool) -> str:
     title = _TITLES[row["risk"]] if is_safe or row["risk"] == "any" else _NO_SAFER
     if row["pairs"] and not is_certain:
         return (
-            _UNPROVEN[row["risk"]] if title != _NO_SAFER else "No configuration without additional risk proved faster"
+            _UNPROVEN[row["risk"]]
+            if title != _NO_SAFER
+            else "The fastest configuration without additional risk did not prove faster"
         )
     return f"{title} measured" if row["pairs"] else title
 

@@ -116,9 +116,11 @@ def find_controls(data: StudyData) -> Controls | None:
     compared = {_key(row): row for row in effects if _is_control(data, row)}
     if not compared:
         return None
-    mismatches = data.rows("SELECT * FROM findings WHERE verdict = 'mismatch' AND knob IS NOT NULL")
+    mismatches = data.rows(
+        "SELECT * FROM findings WHERE verdict = 'mismatch' AND confirmed IS DISTINCT FROM 'no' AND knob IS NOT NULL"
+    )
     alarms = {_key(row) for row in mismatches if _is_control(data, row)} & set(compared)
-    alarms |= {key for key, row in compared.items() if row["is_clear"]}
+    alarms |= {key for key, row in compared.items() if row["is_clear"] and key not in data.gone_effects}
     sizes = [compared[key]["estimate"] for key in alarms]
     knobs = list(dict.fromkeys(row["knob"] for row in compared.values()))
     return Controls(knobs, len(compared), len(alarms), max(sizes, key=abs, default=0.0))

@@ -20,6 +20,7 @@ from knobscope.stages.report.sections.guards import (
 )
 from knobscope.stages.report.sections.sureness import Sureness, list_sureness
 from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.tables.responses import RESPONSES
 from knobscope.text.formats import (
     UNKNOWN,
     describe_beside,
@@ -78,15 +79,14 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     """Say which knob decides, and which one where no committed data is at risk."""
     clear = _clear_effects(data)
     if not clear:
-        swept = data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL")
-        yield "No knob changes throughput beyond noise." if swept else "No effect of a single knob has been measured."
+        yield _without_clear_effect(data)
         return
     first = clear[0]
     # The default was the safe one where the changed value is the fast one.
     risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
     yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
     if waits := tell_change(data, first):
-        yield waits
+        yield waits if first.get("swept") is None else f"In the sweep, {waits[:1].lower()}{waits[1:]}"
     yield from _other_leader(data, first)
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
@@ -95,9 +95,22 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
                 "Among settings that put committed data at no additional risk, the largest effect is that of "
                 f"{safe['knob']}: {_effect_words(data, safe)}."
             )
-        elif data.value("SELECT count(*) FROM effects WHERE durability IS DISTINCT FROM true"):
+        elif data.value(
+            "SELECT count(q_value) FROM effects WHERE metric = 'throughput_ops' AND durability IS DISTINCT FROM true"
+        ):
             yield "Of the settings without additional risk for committed data, none changes throughput beyond noise."
         yield from _unflushed(data, first)
+
+
+def _without_clear_effect(data: StudyData) -> str:
+    ((measured, known),) = data.connection.execute(
+        "SELECT count(estimate), count(q_value) FROM effects WHERE metric = 'throughput_ops'"
+    ).fetchall()
+    if known:
+        return "No knob changes throughput beyond noise."
+    if measured:
+        return "No effect of a knob can be told from noise: none has an interval, for which two blocks are needed."
+    return "No effect of a single knob has been measured."
 
 
 def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
@@ -112,6 +125,8 @@ def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
     is_there = any((row["dbms"], row["device"], row["workload"], row["knob"]) == case for row in _clear_effects(data))
     if not is_there and any(effect[:-1] == case for effect in data.gone_effects):
         yield f"The ranking puts {ranked} first, but its effect did not reproduce in new runs."
+    elif (response := RESPONSES[data.specs.study.screening.response]).is_latency:
+        yield f"The ranking puts {ranked} first: it ranks knobs by {response.words}, not by throughput."
     else:
         yield (
             f"The ranking puts {ranked} first: it weighs all values of a knob, together with all values of the others, "

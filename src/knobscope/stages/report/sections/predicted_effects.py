@@ -47,7 +47,7 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
         Figure(
             name=slug("predicted", *str(case).split("/")),
             title="What each value does, by the model",
-            caption="Against the default, all other knobs at their defaults. Lines are 90 % intervals from models of "
+            caption="Against the default, all other knobs at their defaults. Lines are 95 % intervals from models of "
             "halves of the runs. No knob was changed alone, so a sweep would have to confirm this.",
             description=f"Predicted change of {response.words}. {'; '.join(changes)}.",
             draw=lambda width: draw_forest(width, lines, [panel]),

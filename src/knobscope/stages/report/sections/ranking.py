@@ -26,9 +26,9 @@ _MOST_EXPECTED = 8
 #: Settings that later rounds left out: so many are named.
 _MOST_COSTLY = 6
 _POINT_WORDS = {
-    "knee": "larger values gain little",
+    "knee": "larger values change little",
     "turning": "the effect changes direction",
-    "cliff": "performance breaks down",
+    "cliff": "performance changes in one step",
 }
 _MODELS = {
     "auto": "the best of several models",

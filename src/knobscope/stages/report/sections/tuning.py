@@ -1,5 +1,6 @@
 """Section "Tuning": how fast tuners get how far with the first knobs of the ranking, and with all."""
 
+import json
 import math
 from dataclasses import dataclass
 from statistics import median
@@ -7,7 +8,7 @@ from typing import cast
 
 from knobscope.figures import Figure, TuningCurve, draw_tuning, slug
 from knobscope.specs import Case
-from knobscope.stages.report.sections.fastest import tell_cuts
+from knobscope.stages.report.sections.fastest import list_inherited_risks, tell_cuts
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import CutColumns
 from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, plural
@@ -198,7 +199,23 @@ def _tell_risk(data: StudyData, row: Row, changes: list[tuple[str, str]]) -> str
     risks = [name for name, value in changes if (knob := data.knob(row["dbms"], name)) and knob.risks(value)]
     if risks and not row["cuts"]:
         return f"Risks committed data ({', '.join(risks)}); no power was cut"
+    inherited = [] if row["cuts"] else _list_inherited(data, row, changes)
+    if inherited:
+        return f"The default configuration risks committed data itself ({', '.join(inherited)}); no power was cut"
     return tell_cuts(cast("CutColumns", row))
+
+
+def _list_inherited(data: StudyData, row: Row, changes: list[tuple[str, str]]) -> list[str]:
+    """Return what a configuration leaves at a default that its spec marks as a risk."""
+    knobs = data.specs.dbms[row["dbms"]].knobs
+    values = data.rows("SELECT knob, value FROM knob_values WHERE config_id = ?", row["config_id"])
+    configuration = {
+        value["knob"]: value["value"] if knobs[value["knob"]].type == "enum" else json.loads(value["value"])
+        for value in values
+        if value["knob"] in knobs
+    }
+    case = Case(row["dbms"], row["device"], row["workload"])
+    return list_inherited_risks(data, case, configuration, {name for name, _ in changes})
 
 
 def _list_changes(data: StudyData, config_id: str | None) -> list[tuple[str, str]]:
