@@ -159,18 +159,14 @@ int HANDLER(on_switch)
     u32 id = bpf_get_current_pid_tgid(), next_id = LOAD(next, task_struct, pid, u32);
     struct thread_t *leaving = id ? threads.lookup(&id) : 0, *arriving = next_id ? threads.lookup(&next_id) : 0;
     int is_new = id && !leaving && is_of_followed();
-    if (leaving && leaving->state == ENDED)  // its number is another thread's by now, which on_born has told
-        leaving = 0;
-    if (arriving && arriving->state == ENDED)
-        arriving = 0;
     if (!leaving && !arriving && !is_new)
         return 0;
     u64 now = bpf_ktime_get_ns();
     if (is_new)
         leaving = add_thread(c, id, 0, now);
-    if (leaving)
+    if (leaving && leaving->state != ENDED)  // else its number is another thread's by now, which on_born has told
         leave(c, id, leaving, ctx, now);
-    if (arriving)
+    if (arriving && arriving->state != ENDED)
         arrive(c, next_id, arriving, next, now);
     return 0;
 }
