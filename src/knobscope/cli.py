@@ -4,6 +4,8 @@ import argparse
 import contextlib
 import importlib
 import os
+import select
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, TextIO, cast
@@ -117,7 +119,9 @@ def _run(arguments: Sequence[str]) -> int:
     arguments = _rename(arguments)
     args = build_parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()  # here, where a reader that has gone is no error
+        return code
     except DamagedFileError as error:
         _say(_put_aside(error))
         return 2
@@ -165,11 +169,21 @@ def _put_aside(error: DamagedFileError) -> str:
 
 def _tell_of_system(error: OSError) -> int:
     """Say in a sentence what the system refused (a full disk, a read-only folder), if there is anywhere to say it."""
+    if isinstance(error, BrokenPipeError) and _has_reader_left():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # lets Python's last flush succeed
+        return 128 + signal.SIGPIPE
     if error.errno is None or isinstance(error, BrokenPipeError):
         raise error
     where = f": {error.filename}" if error.filename else ""
     _say(f"the system refused it: {os.strerror(error.errno)}{where}")
     return 1
+
+
+def _has_reader_left() -> bool:
+    """Whether nobody reads standard output any more, as behind `| head`."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _say(sentence: str) -> None:

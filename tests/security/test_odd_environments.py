@@ -107,6 +107,18 @@ def test_a_full_device_behind_standard_error_is_no_traceback(tmp_path: Path) -> 
     assert done.returncode == 2
 
 
+@pytest.mark.parametrize("most", [0, 100])
+def test_who_reads_only_the_first_lines_gets_no_traceback(most: int) -> None:
+    """As behind `| head`."""
+    command = [sys.executable, "-m", "knobscope", "rules"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.read(most)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
 def test_a_bad_pipeline_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv(PIPELINE_VARIABLE, "x1")
     arguments = "--study x.yaml --case a/b/c --plan p --block b --profile p --store s --out o".split()  # noqa: SIM905
