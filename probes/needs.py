@@ -66,6 +66,7 @@ _STACK = tuple(
         ("r5dev", "towrite", 8),
         ("r5dev", "written", 8),
         ("search", "orig_bio", 8),  # of bcache
+        ("search", "bio.bio", 0),
         ("search", "iop", 0),
     )
 )

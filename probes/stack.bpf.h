@@ -84,9 +84,9 @@ static __always_inline u64 find_bio_above(u64 bio)
     if (end_io == AT_bch_cache_read_endio || end_io == AT_backing_request_endio)
         return read_u64(private + search__orig_bio);
     if (end_io == AT_bch_data_insert_endio) {
-        u64 above = read_u64(private - search__iop + search__orig_bio);
-        // What bcache moves by itself comes here, too, out of another struct: only a search has a bio of the upper device.
-        return above && is_upper(LOAD(above, bio, bi_bdev, u64)) ? above : 0;
+        u64 search = private - search__iop, owner = read_u64(search + search__bio + bio__bi_private);
+        // What bcache moves by itself comes here, too, out of another struct: only a search's own bio leads back to it.
+        return owner == search || owner == private ? read_u64(search + search__orig_bio) : 0;
     }
 #endif
     return 0;

@@ -191,7 +191,7 @@ def test_advice_has_value_and_risk(postgresql: Dbms) -> None:
 
 def test_advice_leaves_out_what_does_not_count_and_defaults_of_other_versions() -> None:
     mysql = read_spec(ROOT / "specs/dbms/mysql.yaml", Dbms, None)[1]
-    in_force = {"innodb_flush_log_at_trx_commit": "1"}
+    in_force = {"innodb_flush_log_at_trx_commit": "1", "a setting that is no knob": "1"}
     named = [item.knob for item in list_advice(Running("mysqld", mysql, "9.7.0"), ("flush",), in_force)]
     assert "sync_binlog" in named, "whether it counts is not known"
     assert "innodb_flush_log_at_timeout" not in named

@@ -67,7 +67,8 @@ def choose_knobs(dbms: Dbms, mechanisms: Sequence[str], settings: Mapping[str, s
 
     Those that do not count with the `settings` that are in force are left out.
     """
-    known = {name: value for name in settings if (value := parse_setting(dbms, name, settings[name])) is not None}
+    ours = {name: parse_setting(dbms, name, text) for name, text in settings.items() if name in dbms.knobs}
+    known = {name: value for name, value in ours.items() if value is not None}
     values = {name: knob.default for name, knob in dbms.knobs.items()} | known
 
     def counts(knob: Knob) -> bool:
