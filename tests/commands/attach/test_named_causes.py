@@ -125,20 +125,21 @@ def test_without_bpf_write_back_is_full_where_writers_sleep_in_it(place: str, at
 
 
 @pytest.mark.parametrize(
-    ("title", "kept_us", "at_fault"),
+    ("title", "kept_us", "write_us", "at_fault"),
     [
-        ("postgres: main: checkpointer", 900, "checkpoint"),
-        ("postgres: main: checkpointer", 90, "flush"),
-        ("postgres: main: walwriter", 900, "flush"),
+        ("postgres: main: checkpointer", 900, 5000.0, "checkpoint"),
+        ("postgres: main: checkpointer", 900, 500.0, "flush"),
+        ("postgres: main: checkpointer", 90, 5000.0, "flush"),
+        ("postgres: main: walwriter", 900, 5000.0, "flush"),
     ],
 )
 def test_without_bpf_threads_that_write_data_are_blamed_where_the_device_keeps_them(
-    title: str, kept_us: int, at_fault: str, postgresql: Dbms
+    title: str, kept_us: int, write_us: float, at_fault: str, postgresql: Dbms
 ) -> None:
     writer = {**thread(2, 1000, 0), "title": title}
     waits = [wait(1, "flush", 900), wait(2, "write", kept_us)]
     sampled = {"monitor": "procfs", "wait_threads": [thread(1, 1000, 5), writer], "waits": waits}
-    window = facts(flushes=300, one_share=None)
+    window = facts(flushes=300, writes=300, us={"write": write_us}, one_share=None)
     assert judge(window, "", sampled, patterns=postgresql.threads).at_fault == at_fault
 
 

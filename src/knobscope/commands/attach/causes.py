@@ -216,8 +216,12 @@ def _find_checkpoint(fault: str, evidence: Evidence) -> Cause | None:
 
 
 def _find_writers(fault: str, evidence: Evidence) -> Cause | None:
-    """Name writes of data files where threads that do nothing else are kept by the device, and no file is known."""
-    if evidence.profile["monitor"] != "procfs" or fault not in _WRITES:
+    """Name writes of data files where threads that do nothing else are kept by the device, and no file is known.
+
+    One that writes a page at a time waits for the device all the time, and is in nobody's way.
+    """
+    is_filled = evidence.facts.operations["write"].in_flight >= _BACKLOG
+    if evidence.profile["monitor"] != "procfs" or fault not in _WRITES or not is_filled:
         return None
     walls: dict[int, float] = {}
     kept: dict[int, float] = defaultdict(float)
