@@ -107,14 +107,12 @@ def test_a_full_device_behind_standard_error_is_no_traceback(tmp_path: Path) -> 
     assert done.returncode == 2
 
 
-@pytest.mark.parametrize("most", [0, 100])
-def test_who_reads_only_the_first_lines_gets_no_traceback(most: int) -> None:
+def test_a_reader_that_has_gone_is_no_traceback() -> None:
     """As behind `| head`."""
     command = [sys.executable, "-m", "knobscope", "rules"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
-        process.stdout.read(most)
-        process.stdout.close()
+        process.stdout.close()  # long before anything is written
         assert process.stderr.read() == b""
     assert process.returncode == 141
 
