@@ -4,8 +4,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,17 @@ class World:
             if time.monotonic() > deadline:
                 raise SystemExit(f"the server does not answer: {' '.join(map(str, command))}")
             time.sleep(0.2)
+
+
+@contextmanager
+def open_world() -> Iterator[World]:
+    """Yield a world with a home of its own, which servers' users may write to; both end with it."""
+    with ExitStack() as stack:
+        home = Path(tempfile.mkdtemp(prefix="complaint-", dir="/tmp"))
+        stack.callback(shutil.rmtree, home)
+        world = World(stack, home)
+        home.chmod(0o777)
+        yield world
 
 
 def _take_down(device: Device) -> None:

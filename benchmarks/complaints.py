@@ -19,15 +19,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from complaint_servers import ROOT, Postgresql, World, start_mariadb, start_redis
+from complaint_servers import ROOT, Postgresql, World, open_world, start_mariadb, start_redis
 
 from knobscope.devices import find_block_device
 from knobscope.devices.calibration import ensure_calibrated
@@ -220,11 +219,7 @@ class Answer:
 def ask(name: str, args: argparse.Namespace) -> dict[str, Answer]:
     """Cause a complaint and return what attach says, by monitor."""
     cause, _ = COMPLAINTS[name]
-    with ExitStack() as stack:
-        home = Path(tempfile.mkdtemp(prefix="complaint-", dir="/tmp"))
-        stack.callback(shutil.rmtree, home)
-        world = World(stack, home)
-        home.chmod(0o777)
+    with open_world() as world:
         case = cause(world)
         time.sleep(_WARM_S)
         if args.no_attach:

@@ -11,17 +11,14 @@ and the last agree is what a load that changes by itself allows; no truth is kno
 
 import argparse
 import itertools
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from complaint_servers import Postgresql, World, start_mariadb, start_redis
+from complaint_servers import Postgresql, World, open_world, start_mariadb, start_redis
 from complaints import Answer, Case, attach
 from scores import tell_share
 
@@ -81,11 +78,7 @@ SETTINGS: Mapping[str, tuple[Callable[..., Case], Sequence[Mapping[str, Any]]]] 
 
 def watch(dbms: str, device: str, clients: int, settings: Mapping[str, Any], seconds: float) -> list[Answer]:
     """Start a server under load; return what attach says of each window."""
-    with ExitStack() as stack:
-        home = Path(tempfile.mkdtemp(prefix="without-", dir="/tmp"))
-        stack.callback(shutil.rmtree, home)
-        world = World(stack, home)
-        home.chmod(0o777)
+    with open_world() as world:
         case = SETTINGS[dbms][0](world, world.open_device(device), clients, settings)
         time.sleep(_WARM_S)
         documents = [attach(world, case, seconds, monitor)[0] for monitor in _WINDOWS]

@@ -66,8 +66,7 @@ struct verdict_t {
 };
 // `area`: requests in flight, weighted by time; `busy`: time with any.
 struct mode_t { u64 calls, bytes, errors, completed, latency_ns, unseen, polled, area, busy; };
-// Values of an array begin 8 bytes before a line of the processor's cache: with `lead` these two lie in one.
-struct level_t { u64 lead, in_flight, last, unused[5]; };
+struct level_t { u64 in_flight, last; };
 struct batches_t { u64 submits[MAX_BATCH + 1]; };  // by how many requests of that operation they carried
 
 BPF_ARRAY(config, struct config_t, 1);

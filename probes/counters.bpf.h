@@ -34,8 +34,7 @@ struct slot_t {
     u8 state, epoch;
     NOTE
 };
-// Values of an array begin 8 bytes before a line of the processor's cache: with `lead` these two lie in one.
-struct queue_t { u64 lead, depth, last, unused[5]; };
+struct queue_t { u64 depth, last; };
 struct depths_t { u64 time[DEPTHS + 1]; };
 struct totals_t {
     u64 completed, latency_ns, aligned, sequential, sequential_bytes, appended, sync, meta, requests[OWNERS], bytes[OWNERS];

@@ -35,11 +35,7 @@ struct streams_t {
 struct judged_t { u32 among_all, in_file; };  // accesses that have turned out to be sequential
 
 BPF_ARRAY(streams, struct streams_t, 2 << (STREAM_BITS - GROUP_BITS));
-struct streamed_t {
-    u64 lead;
-    u32 accesses, unused[13];
-};
-BPF_ARRAY(streamed, struct streamed_t, 2);  // per direction, each in a line of its own
+BPF_ARRAY(streamed, u32, 2);  // accesses per direction
 
 // `seed`: a number of the file where offsets are counted from its begin, 0 where they are addresses on one device.
 static __always_inline struct judged_t follow_stream(u32 op, u64 seed, u16 file, u32 file_now, u64 start, u64 end)
@@ -47,13 +43,12 @@ static __always_inline struct judged_t follow_stream(u32 op, u64 seed, u16 file,
     u32 direction = op & 1;
     u8 length = 1, file_length = 1;
     u64 from = (start ^ seed) * GOLDEN, to = (end ^ seed) * GOLDEN;
-    u32 from_group = GROUP(direction, from), to_group = GROUP(direction, to);
-    struct streamed_t *issued = streamed.lookup(&direction);
+    u32 from_group = GROUP(direction, from), to_group = GROUP(direction, to), *issued = streamed.lookup(&direction);
     struct streams_t *before = streams.lookup(&from_group), *after = streams.lookup(&to_group);
     struct judged_t judged = {};
     if (!issued || !before || !after)
         return judged;
-    u32 now = issued->accesses++;
+    u32 now = (*issued)++;
     struct stream_t *old = &before->open[SLOT(from)];
     if (before->mark[SLOT(from)] == MARK(from) && old->tag == TAG(from) && old->length && (!seed || old->file == file)) {
         length = lengthen(old->length, now - old->at);

@@ -144,7 +144,7 @@ def test_large_cells_of_three_switches_have_to_be_seen() -> None:
     full["y"] = 5.0 * full.a + 3 * full.b + full.d
     seen = full[~((full.a == 1) & (full.b == 1) & (full.c == 0))]
     stop = decide(seen, full, ["a", "b", "c", "d", "e"])
-    assert not stop.stopped and "1 cell of a:b:c not seen" in stop.reason
+    assert not stop.stopped and "1\u00a0cell of a:b:c not seen" in stop.reason
 
 
 def test_large_cells_that_were_hardly_seen_have_to_be_seen_more() -> None:

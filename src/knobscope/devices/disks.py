@@ -10,7 +10,7 @@ from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
 
 if TYPE_CHECKING:
-    from knobscope.specs.models.device import Tier  # all models with it: a quarter of a second, for who only watches
+    from knobscope.specs.models.device import Tier  # with all other models, which who only watches does not need
 
 __all__ = ["find_bottom_disks", "find_tier", "is_loop_direct", "read_stat"]
 

@@ -10,7 +10,7 @@ chosen by what was known before.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
@@ -24,6 +24,7 @@ from knobscope.statistics.looks import LEAST_TO_STOP, spend
 from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
+from knobscope.text.formats import plural
 
 __all__ = ["Runs", "Stop", "decide_stop"]
 
@@ -135,21 +136,16 @@ def _unseen(model: Model, settings: Settings, possible: PossibleRuns) -> str | N
     """Name a level or cell that is possible, matters, and is not or hardly among the runs; None if there is none."""
     for term, wanted in _needed_cells(model, settings, possible):
         actual_shares = settings.cells(term)
+        noun = "level" if len(term.factors) == 1 else "cell"
         if missing := wanted.keys() - actual_shares.keys():
-            return (
-                f"{_count(missing, term)} of {term.name} not seen yet, such as {settings.describe(term, min(missing))}"
-            )
+            first = settings.describe(term, min(missing))
+            return f"{plural(len(missing), noun)} of {term.name} not seen yet, such as {first}"
         if rare := [
             cell for cell, share in wanted.items() if actual_shares[cell] < FAIR_PART * share - 1 / len(settings)
         ]:
             which = f"{settings.describe(term, min(rare))}, {100 * wanted[min(rare)]:.0f} % of all settings"
-            return f"{_count(rare, term)} of {term.name} hardly seen, such as {which}"
+            return f"{plural(len(rare), noun)} of {term.name} hardly seen, such as {which}"
     return None
-
-
-def _count(cells: Collection[object], term: Term) -> str:
-    noun = "level" if len(term.factors) == 1 else "cell"
-    return f"{len(cells)} {noun}{'' if len(cells) == 1 else 's'}"
 
 
 def _needed_cells(

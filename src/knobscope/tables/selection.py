@@ -19,6 +19,12 @@ __all__ = [
 ]
 
 
+_CHANGE = (
+    "Natural-log ratio of throughput to the default configuration; where screening explains a latency, of how many "
+    "times shorter it is."
+)
+
+
 class ImportanceRow(CaseColumns, total=False):
     """The ranking of the knobs after each screening round."""
 
@@ -44,8 +50,7 @@ class TunabilityRow(CaseColumns, total=False):
     value: Annotated[Text, "Its best value: JSON, words without quotes; the default where no other is better."]
     gain: Annotated[
         Real,
-        "Natural-log ratio of throughput to the default configuration; where screening explains a latency, of how many "
-        "times shorter it is.",
+        _CHANGE,
     ]
     gain_low: Annotated[Real, "Lower end of its 95 % interval."]
     gain_high: Annotated[Real, "Upper end of its 95 % interval."]
@@ -58,8 +63,7 @@ class PredictedEffectRow(CaseColumns, total=False):
     value: Annotated[Text, "Its value: JSON, words without quotes."]
     effect: Annotated[
         Real,
-        "Natural-log ratio of throughput to the default configuration; where screening explains a latency, of how many "
-        "times shorter it is.",
+        _CHANGE,
     ]
     effect_low: Annotated[Real, "Lower end of its 95 % interval, from models of halves of the configurations."]
     effect_high: Annotated[Real, "Upper end of its 95 % interval."]

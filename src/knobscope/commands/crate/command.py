@@ -1,7 +1,6 @@
 """`knobscope crate`: writes a finished study as a Workflow Run RO-Crate, and draws the figures of one again."""
 
 import argparse
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -11,7 +10,7 @@ from knobscope.commands.crate.contents import copy_contents
 from knobscope.commands.crate.layout import DATABASE
 from knobscope.commands.crate.metadata import load_rocrate, write_metadata
 from knobscope.commands.crate.opening import differing_files, open_crate, redraw
-from knobscope.durable_files import whole_directory, whole_file
+from knobscope.durable_files import remove, whole_directory, whole_file
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 from knobscope.specs.reading.arguments import find_study
@@ -82,7 +81,7 @@ def _open(args: argparse.Namespace) -> int:
     try:
         redraw(out, study)
     except UserError:
-        shutil.rmtree(out)
+        remove(out)
         raise
     count, differing = differing_files(out)
     if differing:

@@ -2,8 +2,4 @@
 
 from knobscope.commands.export.formats import to_mlos, to_optuna, to_smac
 
-__all__ = [
-    "to_mlos",
-    "to_optuna",
-    "to_smac",
-]
+__all__ = ["to_mlos", "to_optuna", "to_smac"]

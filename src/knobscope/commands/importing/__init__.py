@@ -2,6 +2,4 @@
 
 from knobscope.commands.importing.columns import SIDE_TABLES
 
-__all__ = [
-    "SIDE_TABLES",
-]
+__all__ = ["SIDE_TABLES"]

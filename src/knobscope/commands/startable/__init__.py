@@ -3,8 +3,4 @@
 from knobscope.commands.startable.search import NothingStartsError, search_range
 from knobscope.commands.startable.trials import open_trials
 
-__all__ = [
-    "NothingStartsError",
-    "open_trials",
-    "search_range",
-]
+__all__ = ["NothingStartsError", "open_trials", "search_range"]

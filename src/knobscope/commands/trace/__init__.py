@@ -3,7 +3,4 @@
 from knobscope.commands.trace.profile import profile_trace
 from knobscope.commands.trace.reading import open_trace
 
-__all__ = [
-    "open_trace",
-    "profile_trace",
-]
+__all__ = ["open_trace", "profile_trace"]

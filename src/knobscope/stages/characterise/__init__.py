@@ -2,6 +2,4 @@
 
 from knobscope.stages.characterise.profile import write_profile
 
-__all__ = [
-    "write_profile",
-]
+__all__ = ["write_profile"]

@@ -20,7 +20,7 @@ from knobscope.stages.detect.metrics import METRICS
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
 from knobscope.stages.detect.one_profile import WatchedProfile, has_other_unit, judge_profile
 from knobscope.stages.detect.penalties import most_gain
-from knobscope.stages.detect.rules import RULE_COLUMNS, find_excuse, run_rules
+from knobscope.stages.detect.rules import RULE_COLUMNS, find_excuse, is_own_knob, run_rules
 from knobscope.stages.detect.value_order import steps_from
 from knobscope.tables.views import VIEWS
 
@@ -42,6 +42,7 @@ __all__ = [
     "find_stalled_runs",
     "has_other_unit",
     "io_marks_comparison",
+    "is_own_knob",
     "judge_profile",
     "merge_findings",
     "most_gain",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
-from knobscope.specs import VERDICTS, Rule, StudySpecs
+from knobscope.specs import VERDICTS, Rule, StudySpecs, is_factor
 from knobscope.specs.reading.source import read_text, show_path
 from knobscope.stages.detect.interactions import read_interactions
 from knobscope.stages.detect.pauses import read_pauses
@@ -25,7 +25,7 @@ from knobscope.text.sentences import Sentences
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RULE_COLUMNS", "run_rules"]
+__all__ = ["RULE_COLUMNS", "find_excuse", "is_own_knob", "run_rules"]
 
 
 #: What the query of a rule returns, in any order.
@@ -129,6 +129,12 @@ def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | N
     names = ", ".join(_SWEPT)
     rows = connection.execute(f"SELECT DISTINCT {names}, beside FROM effects WHERE beside IS NOT NULL")  # noqa: S608
     return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
+
+
+def is_own_knob(specs: StudySpecs, dbms: str, knob: str) -> bool:
+    """Whether a factor is a knob of the DBMS: nothing of the load or the kernel, and no control."""
+    known = specs.dbms[dbms].knobs.get(knob) if dbms in specs.dbms else None
+    return not is_factor(knob) and not (known is not None and known.control)
 
 
 def find_excuse(specs: StudySpecs, dbms: str, knob: str | None) -> str | None:

@@ -2,6 +2,4 @@
 
 from knobscope.stages.remeasure.questions import count_remeasuring_runs
 
-__all__ = [
-    "count_remeasuring_runs",
-]
+__all__ = ["count_remeasuring_runs"]

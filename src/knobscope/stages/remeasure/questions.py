@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from knobscope.specs import Case, Device, StudySpecs, Value, is_factor
-from knobscope.stages.detect import find_excuse
+from knobscope.specs import Case, Device, StudySpecs, Value
+from knobscope.stages.detect import find_excuse, is_own_knob
 from knobscope.stages.plan import case_space, list_dependents
 from knobscope.stages.remeasure.properties import MERGED, blamed_properties, layered_devices, what_if_devices
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
@@ -234,7 +234,10 @@ def ask_headline(
         cursor = connection.execute(_CLEAR, parameters)
         names = [column[0] for column in cursor.description or []]
         rows = [cast("FindingRow", dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
-        of_knobs = (row for row in rows if row["device"] in specs.devices and _is_of_knob(specs, row))
+        # As in the head of the report.
+        of_knobs = (
+            row for row in rows if row["device"] in specs.devices and is_own_knob(specs, row["dbms"], str(row["knob"]))
+        )
         for row in itertools.islice(of_knobs, 1):
             question = _pose(row, (), str(row["device"]), None, connection, is_level=False)
             if question is None or (question.case, question.knob, question.value) in known:
@@ -242,12 +245,6 @@ def ask_headline(
             known.add((question.case, question.knob, question.value))
             questions.append(replace(question, followed=False, least=math.log1p(thresholds.min_effect)))
     return questions
-
-
-def _is_of_knob(specs: StudySpecs, row: FindingRow) -> bool:
-    """Whether an effect is of a knob of the DBMS: not of the load, of the kernel or of a control, as in the head."""
-    knob = specs.dbms[row["dbms"]].knobs.get(row["knob"] or "")
-    return not is_factor(row["knob"] or "") and not (knob is not None and knob.control)
 
 
 def ask_fastest(specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[Question]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log10, prod
 
-from knobscope.specs import Workload, is_factor
+from knobscope.specs import Workload
+from knobscope.stages.detect import is_own_knob
 from knobscope.stages.plan import case_space
 from knobscope.stages.report.sections.budgets import tell_change
 from knobscope.stages.report.sections.client import tell_client
@@ -165,13 +166,7 @@ def _clear_effects(data: StudyData) -> list[Row]:
     rows = data.rows(
         "SELECT * FROM effects WHERE metric = 'throughput_ops' AND estimate IS NOT NULL ORDER BY abs(estimate) DESC"
     )
-    return [row for row in rows if _is_of_knob(data, row) and read_effect(data, row).clear]
-
-
-def _is_of_knob(data: StudyData, row: Row) -> bool:
-    """Whether a row of `effects` is about a knob of the DBMS, not about the load or the kernel, and no control."""
-    knob = data.knob(row["dbms"], row["knob"])
-    return not is_factor(row["knob"]) and not (knob is not None and knob.control)
+    return [row for row in rows if is_own_knob(data.specs, row["dbms"], row["knob"]) and read_effect(data, row).clear]
 
 
 def _effect_words(data: StudyData, row: Row) -> str:
