@@ -29,6 +29,10 @@ def flush():
     while True:
         os.pwrite(descriptor, os.urandom(4096), 0)
         os.fdatasync(descriptor)
+def durable():
+    descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_DSYNC)
+    while True:
+        os.pwrite(descriptor, os.urandom(4096), 0)
 def epoll(descriptor):
     waiting = select.epoll()
     waiting.register(descriptor, select.EPOLLIN)
@@ -37,7 +41,7 @@ def compute():
     while True:
         pass
 work = {
-    "flush": flush, "lock": held.acquire, "pipe": lambda: os.read(reader, 1), "timer": lambda: time.sleep(600),
+    "flush": flush, "durable": durable, "lock": held.acquire, "pipe": lambda: os.read(reader, 1), "timer": lambda: time.sleep(600),
     "no-descriptor": lambda: select.select([], [], [], 600),
     "epoll-socket": lambda: epoll(ours.fileno()), "epoll-pipe": lambda: epoll(reader), "cpu": compute,
 }
@@ -99,12 +103,16 @@ def test_each_thread_is_seen_to_wait_for_what_it_does(look: Callable[..., Seen])
         assert sum(parts) == pytest.approx(thread["wall_us"], rel=0.1)
 
 
-def test_who_waits_for_a_lock_while_another_thread_flushes_waits_for_that(look: Callable[..., Seen]) -> None:
-    shares, seen = look("flush", "lock")
-    durable = sum(share for (reason, _), share in shares["flush"].items() if reason in ("flush", "write"))
+@pytest.mark.parametrize("step", ["flush", "durable"])
+def test_who_waits_for_a_lock_while_another_thread_flushes_waits_for_that(look: Callable[..., Seen], step: str) -> None:
+    shares, seen = look(step, "lock")
+    durable = sum(share for (reason, _), share in shares[step].items() if reason in ("flush", "write"))
     assert durable > 0.5
     assert 0 < sum(share for (_, links), share in shares["lock"].items() if links) < 1 + 1e-9
     assert {row["reason"] for row in seen["wait_stacks"]} <= {"flush", "write"}
+    written = sorted(row.get("written_bytes", 0) for row in seen["wait_threads"])
+    assert written[-1] > 0, "the kernel knows who wrote"
+    assert written[-2] == 0, "and that nobody else did"
 
 
 def test_a_session_of_a_fraction_of_a_second_is_seen_with_its_name() -> None:

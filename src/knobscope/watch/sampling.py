@@ -2,11 +2,13 @@
 
 /proc knows of each thread how long it has computed and queued for a processor (`schedstat`). The rest of its time is
 divided by the system calls that it was seen to sleep in (`syscall`, which root may read, and as a rule the same user).
+What it wrote is the kernel's sum of the pages that it made dirty, and of its direct writes (`io`).
 The same idea: 0x.tools' psn and xcapture (Poder), PostgreSQL's pg_wait_sampling.
 
 Sleep that no signal ends is for a file, other sleep is for somebody: so a `read` of a file is told from one of a
 socket. Who sleeps in `epoll_wait` without a socket in it waits for another thread, as PostgreSQL's sessions do for row
-locks. Who waits for a lock while another thread flushes counts as waiting for that flush, as in a group commit.
+locks. Who waits for a lock while another thread flushes, by a call of its own or by a write that has to be durable, counts
+as waiting for that flush, as in a group commit.
 """
 
 import contextlib
@@ -57,6 +59,8 @@ _PLACES = {
     "folio_wait_bit_common": "write",
     "balance_dirty_pages": "write",
 }
+#: In a call that writes: it has to be durable, as with O_DSYNC. Who only writes into the page cache does not sleep here.
+_DURABLE = ("submit_bio_wait", "jbd2_log_wait_commit", "folio_wait_bit", "folio_wait_bit_common")
 #: Call -> argument, from 1 on, with the number of descriptors that it waits for; without any it only sleeps.
 _COUNT_IN = {"x86_64": {7: 2, 271: 2, 23: 1, 270: 1}, "aarch64": {73: 2, 72: 1}}
 _ON_FILES = ("read", "write", "flush")
@@ -77,7 +81,7 @@ _Key = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class _Sleep:
-    """Why a thread sleeps, in which function of the kernel, and whether its system call flushes."""
+    """Why a thread sleeps, in which function of the kernel, and whether its system call makes something durable."""
 
     reason: str
     place: str = ""
@@ -86,7 +90,7 @@ class _Sleep:
 
 @dataclass
 class _Thread:
-    """A thread since it was first seen. Times in ns: computed and queued, at first and last."""
+    """A thread since it was first seen. Times in ns: computed and queued, at first and last; bytes written likewise."""
 
     pid: int
     began_s: float
@@ -95,6 +99,8 @@ class _Thread:
     seen_s: float
     seen: Counter[_Key] = field(default_factory=Counter)
     places: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first_written: int = 0
+    last_written: int = 0
     served: int = 0
     was_idle: bool = False
     name: str = ""
@@ -104,6 +110,10 @@ class _Thread:
         """Read for how long it has computed and queued up to now, if it is still there."""
         if times := _read_times(self.pid, tid):
             self.last, self.seen_s = times, time.monotonic()
+
+    def read_written(self, tid: int) -> None:
+        """Read how much it has written up to now, if it is still there."""
+        self.last_written = max(self.last_written, _read_written(self.pid, tid))
 
     def read_names(self, tid: int) -> None:
         """Read its name and the command line of its process, which change after its birth, if they are still there."""
@@ -181,6 +191,7 @@ class WaitSampler:
         for tid, thread in self._threads.items():
             thread.read_times(tid)
             thread.read_names(tid)
+            thread.read_written(tid)
 
     def _look(self, pids: Sequence[int], now_s: float) -> None:
         """Count what each thread sleeps in at this moment."""
@@ -190,7 +201,7 @@ class WaitSampler:
             if tid not in self._threads:
                 if (times := _read_times(pid, tid)) is None:
                     continue
-                self._threads[tid] = _Thread(pid, now_s, times, times, now_s)
+                self._threads[tid] = _Thread(pid, now_s, times, times, now_s, first_written=_read_written(pid, tid))
                 self._threads[tid].read_names(tid)
             found = self._find_reason(pid, tid)
             thread = self._threads[tid]
@@ -232,7 +243,8 @@ class WaitSampler:
             return _Sleep("fault")
         place = _read(directory / "wchan").partition(".")[0]
         exact = reason if reason == "read" else _PLACES.get(place, reason)
-        return _Sleep(exact, "" if place == "0" else place, is_flush=reason == "flush")  # "0": not told
+        is_flush = reason == "flush" or (reason == "write" and place in _DURABLE)
+        return _Sleep(exact, "" if place == "0" else place, is_flush)  # "0": not told
 
     def _has_socket(self, pid: int, descriptor: int) -> bool:
         """Whether an epoll descriptor looks at a socket; True where that cannot be seen."""
@@ -263,6 +275,7 @@ def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
         "wall_us": thread.wall_us,
         "is_followed": True,
         "served": thread.served,
+        "written_bytes": max(thread.last_written - thread.first_written, 0),
     }
 
 
@@ -298,6 +311,12 @@ def _read_times(pid: int, tid: int) -> tuple[int, int] | None:
     """Return for how long a thread has computed and queued, in ns; None: it has ended."""
     words = _read(_PROC / str(pid) / "task" / str(tid) / "schedstat").split()
     return (int(words[0]), int(words[1])) if words else None
+
+
+def _read_written(pid: int, tid: int) -> int:
+    """Return the bytes that a thread made the kernel write; 0 where it has ended, or we may not know."""
+    lines = _read(_PROC / str(pid) / "task" / str(tid) / "io").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("write_bytes:")), 0)
 
 
 def _read(path: Path) -> str:

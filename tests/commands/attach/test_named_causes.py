@@ -125,7 +125,7 @@ def test_without_bpf_write_back_is_full_where_writers_sleep_in_it(place: str, at
 
 
 @pytest.mark.parametrize(
-    ("title", "kept_us", "write_us", "at_fault"),
+    ("title", "written", "write_us", "at_fault"),
     [
         ("postgres: main: checkpointer", 900, 5000.0, "checkpoint"),
         ("postgres: main: checkpointer", 900, 500.0, "flush"),
@@ -133,12 +133,14 @@ def test_without_bpf_write_back_is_full_where_writers_sleep_in_it(place: str, at
         ("postgres: main: walwriter", 900, 5000.0, "flush"),
     ],
 )
-def test_without_bpf_threads_that_write_data_are_blamed_where_the_device_keeps_them(
-    title: str, kept_us: int, write_us: float, at_fault: str, postgresql: Dbms
+def test_without_bpf_threads_that_write_data_are_blamed_where_they_write_most(
+    title: str, written: int, write_us: float, at_fault: str, postgresql: Dbms
 ) -> None:
-    writer = {**thread(2, 1000, 0), "title": title}
-    waits = [wait(1, "flush", 900), wait(2, "write", kept_us)]
-    sampled = {"monitor": "procfs", "wait_threads": [thread(1, 1000, 5), writer], "waits": waits}
+    threads = [
+        {**thread(1, 1000, 5), "written_bytes": 500},
+        {**thread(2, 1000, 0), "title": title, "written_bytes": written},
+    ]
+    sampled = {"monitor": "procfs", "wait_threads": threads, "waits": [wait(1, "flush", 900), wait(2, "write", 900)]}
     window = facts(flushes=300, writes=300, us={"write": write_us}, one_share=None)
     assert judge(window, "", sampled, patterns=postgresql.threads).at_fault == at_fault
 

@@ -1,7 +1,7 @@
 """What makes a server wait for the device: a limit, swap, neighbours, its own writes in the background, their sizes."""
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -216,28 +216,22 @@ def _find_checkpoint(fault: str, evidence: Evidence) -> Cause | None:
 
 
 def _find_writers(fault: str, evidence: Evidence) -> Cause | None:
-    """Name writes of data files where threads that do nothing else are kept by the device, and no file is known.
-
-    One that writes a page at a time waits for the device all the time, and is in nobody's way.
-    """
+    """Name writes of data files where threads that do nothing else write most of all bytes, and no file is known."""
     is_filled = evidence.facts.operations["write"].in_flight >= _BACKLOG
     if evidence.profile["monitor"] != "procfs" or fault not in _WRITES or not is_filled:
         return None
-    walls: dict[int, float] = {}
-    kept: dict[int, float] = defaultdict(float)
+    written: Counter[bool] = Counter()
     for row in evidence.profile.get("wait_threads", []):
-        if class_of_thread(evidence.patterns, row["name"], row["title"], serves=False) in _WRITERS:
-            walls[row["tid"]] = row["wall_us"]
-    for wait in evidence.profile.get("waits", []):
-        if wait["tid"] in walls and wait["reason"] in _WRITES:
-            kept[wait["tid"]] += wait["time_us"]
-    share = max((time_us / walls[tid] for tid, time_us in kept.items()), default=0.0)
+        kind = class_of_thread(evidence.patterns, row["name"], row["title"], serves=False)
+        written[kind in _WRITERS] += row.get("written_bytes", 0)
+    share = written[True] / (written.total() or 1)
     if share < _LARGE:
         return None
     return Cause(
         "checkpoint",
-        "writes of data files (checkpoint, eviction, compaction) are in the way of the server's own log: a thread that "
-        f"does them waits for the device for {format_share(share)} of the time",
+        "writes of data files (checkpoint, eviction, compaction) are in the way of the server's own log: threads that do "
+        f"nothing else write {format_share(share)} of its bytes, "
+        f"{format_decimals(evidence.facts.operations['write'].in_flight, 1)} writes in flight",
     )
 
 
