@@ -38,7 +38,9 @@ def measure(watch: Watch, short_workload: Workload, open_directory: Path) -> Mea
 
     def run(name: str, threads: int, **knobs: Value) -> RunRecord:
         dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
-        workload = short_workload.model_copy(update={"threads": threads, "measure_s": 2 * short_workload.measure_s})
+        # Where the machine is busy, it takes a while until waits are watched.
+        longer = {"warmup_s": 2.0, "measure_s": 2 * short_workload.measure_s}
+        workload = short_workload.model_copy(update={"threads": threads, **longer})
         snapshot = prepare_snapshot(dbms, workload, {}, open_directory)
         record = measure_run(Bench(dbms, workload, open_directory, watch), "run", knobs, snapshot)
         assert record["run"]["status"] == "ok", record["run"]
