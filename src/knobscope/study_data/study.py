@@ -13,6 +13,7 @@ from knobscope.specs import Case, Knob, StudySpecs
 from knobscope.study_data.opening import open_study
 from knobscope.study_data.rows import Row, Rows, write_query
 from knobscope.tables import fetch_limited
+from knobscope.text.formats import list_names
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,14 +43,36 @@ class StudyData:
     def open(cls, database: Path, specs: StudySpecs, cases: Sequence[str] | None = None) -> Iterator["StudyData"]:
         """Open a study's DuckDB file; `cases` are those to be shown, as DBMS/DEVICE/WORKLOAD (default: the worst).
 
-        UserError: the file is missing, or not a study's database; the study has no such case.
+        UserError: the file is missing, or not a study's database; it is of other specs; the study has no such case.
         """
         with open_study(database) as connection, blame_content(database):
             data = cls(connection, specs, cases)
+            data.require_known_names(database)
             names = [str(case) for case in data.measured_cases]
             if unknown := [name for name in cases or () if name not in names]:
                 raise UserError(f"{database} has no case {unknown[0]!r}; expected some of {', '.join(names)}")
             yield data
+
+    def require_known_names(self, database: Path) -> None:
+        """Raise UserError for what runs have and the specs do not: units, risks and conditions of it are unknown."""
+        specs = self.specs
+        kinds = {"DBMS": specs.dbms, "workload": specs.workloads}
+        unknown = [
+            f"the {kind} {name!r}"
+            for kind, known in kinds.items()
+            for name in sorted({getattr(case, kind.lower()) for case in self.measured_cases} - known.keys())
+        ]
+        unknown += [
+            f"the knob {row['knob']!r} of {row['dbms']}"
+            for row in self.rows("SELECT DISTINCT dbms, knob FROM knob_values ORDER BY ALL")
+            if row["dbms"] in specs.dbms and row["knob"] not in specs.dbms[row["dbms"]].knobs
+        ]
+        if unknown:
+            raise UserError(
+                f"{database}: found runs of {list_names(unknown)}; expected names that the specs of study "
+                f"{specs.study.name} have. If they were renamed or removed since, change them back, or call `snakemake`, "
+                "which makes the database anew"
+            )
 
     def rows(self, query: str, *parameters: object) -> Rows:
         """Return the rows of a query, each as column -> value, with that query."""

@@ -63,3 +63,22 @@ def test_a_finished_study_needs_no_paths(
     assert "sqlite-two-tiers" in Path("sqlite-two-tiers-report.html").read_text()
     assert main(["report", path, "--study", path]) == 2
     assert "expected the study once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("synchronous", "the knob 'synchronous' of sqlite"),
+        ("ycsb-a", "the workload 'ycsb-a'"),
+        ("sqlite", "the DBMS 'sqlite'"),
+    ],
+)
+def test_runs_of_what_was_renamed_in_the_specs_are_named(
+    study: Path, specs: StudySpecs, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, found: str
+) -> None:
+    path = write_specs(tmp_path, specs)
+    for file in list(tmp_path.glob("*/*.yaml")):
+        file.with_stem(file.stem.replace(name, "new")).write_text(file.read_text().replace(name, "new"))
+    path = path.with_stem(path.stem.replace(name, "new"))
+    assert main(["report", "--study", str(path), "--database", str(study), "--out", str(tmp_path / "page.html")]) == 2
+    assert f"{study}: found runs of {found}; expected names that the specs of study" in capsys.readouterr().err
