@@ -72,11 +72,15 @@ def slug(*words: object) -> str:
 
 
 def write_figures(figures: Sequence[Figure], directory: Path) -> list[Path]:
-    """Write each figure as SVG, next to it the CSV of its data and the SQL behind that; returns the SVG files."""
+    """Write each figure as SVG, next to it the CSV of its data and the SQL behind that; returns the SVG files.
+
+    Words that differ in signs only have one slug: of figures with one name, the second gets a 2, and so on.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    written = []
+    written: list[Path] = []
     for figure in figures:
-        path = directory / f"{figure.name}.svg"
+        names = (figure.name, *(f"{figure.name}-{number}" for number in range(2, len(figures) + 1)))
+        path = next(path for name in names if (path := directory / f"{name}.svg") not in written)
         write_text(path, figure.standalone())
         write_text(path.with_suffix(".csv"), figure.csv())
         if figure.sql:

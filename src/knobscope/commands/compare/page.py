@@ -60,7 +60,7 @@ def render_page(comparison: Comparison) -> str:
         notes=comparison.notes,
         setup=comparison.setup,
         equal=words.equal_sentence(comparison),
-        cases=[_case(comparison, case) for case in comparison.cases],
+        cases=[_case(comparison, case, f"case-{number}") for number, case in enumerate(comparison.cases, 1)],
         no_mismatch=words.no_mismatch_sentence(comparison),
         unmatched=list(words.unmatched_sentences(comparison)),
         style=page_style(),
@@ -74,9 +74,9 @@ def _title(comparison: Comparison) -> str:
     return f"{a.name} and {b.name}" if a.name != b.name else f"{a.name}: {a.database} and {b.database}"
 
 
-def _case(comparison: Comparison, case: CaseComparison) -> _Case:
+def _case(comparison: Comparison, case: CaseComparison, anchor: str) -> _Case:
     return _Case(
-        slug("case", case.pair.a),
+        anchor,
         case.pair.title,
         list(words.default_sentences(case)),
         [_effects(case, metric) for metric in _PANELS if metric == "throughput_ops" or _of_metric(case, metric)],
