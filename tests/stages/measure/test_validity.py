@@ -53,5 +53,6 @@ def test_the_workload_says_how_many_operations_may_fail() -> None:
 
 def test_a_window_has_to_be_watched_from_its_start_on() -> None:
     check_watched(0.15, 1.0)
-    with pytest.raises(RunFailedError, match=r"watched from 0\.35 s after the start of a window of 1 s on"):
+    with pytest.raises(RunFailedError, match=r"watched from 0\.35 s after the start of a window of 1 s on") as failed:
         check_watched(0.35, 1.0)
+    assert failed.value.disturbance == "the machine was too slow to watch the device in time"

@@ -74,10 +74,14 @@ def check_window(window_s: float, requested_s: float, longest_s: float) -> None:
 
 
 def check_watched(late_s: float, window_s: float) -> None:
-    """Raise RunFailedError when the device was watched only from late in a window on: counts lack some."""
+    """Raise RunFailedError when the device was watched only from late in a window on: counts lack some.
+
+    That is a disturbance: no knob decides when the watching begins, unless its value keeps the machine too busy for it.
+    """
     if late_s > window_s * _LATE_SHARE + _LATE_S:
         duration = f"the device was watched from {late_s:.2g} s after the start of a window of {window_s:.3g} s on"
-        raise RunFailedError("invalid", f"{duration}: the machine is slow; a longer `warmup_s` leaves more time")
+        reason = f"{duration}: the machine is slow; a longer `warmup_s` leaves more time"
+        raise RunFailedError("invalid", reason, disturbance="the machine was too slow to watch the device in time")
 
 
 def check_data(checks: Sequence[Mapping[str, Any]]) -> None:
