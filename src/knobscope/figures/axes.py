@@ -4,10 +4,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.scales import Tick
 
-__all__ = ["Frame", "draw_legend", "draw_x_axis", "draw_y_axis"]
+__all__ = [
+    "LEGEND_LINE",
+    "Frame",
+    "draw_legend",
+    "draw_x_axis",
+    "draw_y_axis",
+    "legend_width",
+    "line_look",
+    "wrap_legend",
+]
+
+#: Pixels between the lines of a legend.
+LEGEND_LINE = 17
+_LOOKS = ("line-a", "line-b", "line-c", "line-d")
+_Entries = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -58,9 +72,38 @@ def draw_y_axis(canvas: Canvas, frame: Frame, ticks: Sequence[Tick], label: str 
         canvas.text(0, frame.top - 9, label, "label")
 
 
-def draw_legend(canvas: Canvas, x: float, y: float, entries: Sequence[tuple[str, str]]) -> None:
-    """Draw squares with their meaning in one line, from `x` to the right; entries as (look, text)."""
+def line_look(number: int) -> str:
+    """Return the colour of a line; of more lines than colours a dashed one."""
+    return _LOOKS[number % len(_LOOKS)] + (" dashed" if number >= len(_LOOKS) else "")
+
+
+def wrap_legend(entries: _Entries, width: float) -> list[list[tuple[str, str]]]:
+    """Return the entries of a legend, (look, text), in lines of a width; a text that is wider than a line is cut."""
+    lines: list[list[tuple[str, str]]] = [[]]
+    remaining = width
     for look, text in entries:
-        canvas.rect(x, y - 9, 10, 10, look)
-        canvas.text(x + 15, y, text, "tick")
-        x += 15 + len(text) * 6.6 + 14
+        if lines[-1] and _entry_width(text) > remaining:
+            lines.append([])
+            remaining = width
+        lines[-1].append((look, cut_text(text, width - 15)))
+        remaining -= _entry_width(text)
+    return lines
+
+
+def draw_legend(canvas: Canvas, x: float, y: float, *lines: _Entries) -> None:
+    """Draw squares with their meaning, each line from `x` to the right; entries as (look, text)."""
+    for number, line in enumerate(lines):
+        left, base = x, y + LEGEND_LINE * number
+        for look, text in line:
+            canvas.rect(left, base - 9, 10, 10, look)
+            canvas.text(left + 15, base, text, "tick")
+            left += _entry_width(text)
+
+
+def legend_width(line: _Entries) -> float:
+    """Return the pixels that a line of a legend takes."""
+    return sum(_entry_width(text) for _, text in line)
+
+
+def _entry_width(text: str) -> float:
+    return 29 + len(text) * 6.6

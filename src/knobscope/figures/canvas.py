@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
-__all__ = ["Anchor", "Canvas", "Point", "fit_text", "text_width"]
+__all__ = ["Anchor", "Canvas", "Point", "cut_text", "fit_text", "text_width"]
 
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
@@ -26,6 +26,12 @@ def fit_text(text: str, pixels: float) -> str:
     """Return a text cut to a width; its end stays, at which paths and settings differ."""
     most = int(pixels / text_width("m"))
     return text if len(text) <= most else f"…{text[-(most - 1) :]}"
+
+
+def cut_text(text: str, pixels: float, size: float = 11) -> str:
+    """Return a text cut to a width; its beginning stays."""
+    most = max(int(pixels / text_width("m", size)), 2)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class Canvas:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
+from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis, legend_width
 from knobscope.figures.canvas import Anchor, Canvas, text_width
 from knobscope.figures.scales import Scale, Tick, linear_ticks, power_ticks, short_number, spread_labels
 from knobscope.text.formats import format_micros, format_share, format_size
@@ -83,7 +83,7 @@ def draw_series(width: float, panels: Sequence[tuple[str, Sequence[Curve]]]) -> 
         for curve in curves:
             canvas.path([(x(a), y(b)) for a, b in curve.points], f"curve thin {curve.look}")
         if len(curves) > 1:
-            draw_legend(canvas, width - 76 * len(curves), frame.top - 9, [(f"bar {c.look}", c.name) for c in curves])
+            _name_curves(canvas, frame, curves)
         is_last = index == len(panels) - 1
         ticks = [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)] if is_last else []
         draw_x_axis(canvas, frame, ticks, "seconds of the run" if is_last else "")
@@ -101,11 +101,16 @@ def draw_latencies(width: float, curves: Sequence[Curve], label: str) -> Canvas:
     draw_y_axis(
         canvas, frame, [(y(tick), format_share(tick)) for tick in linear_ticks(0, y.high, 3)], "share of requests"
     )
-    draw_legend(canvas, width - 76 * len(curves), frame.top - 9, [(f"bar {c.look}", c.name) for c in curves])
+    _name_curves(canvas, frame, curves)
     for curve in curves:
         canvas.path(_steps(curve.points, x, y, frame), f"area {curve.look}")
     draw_x_axis(canvas, frame, _latency_ticks(x), label)
     return canvas
+
+
+def _name_curves(canvas: Canvas, frame: Frame, curves: Sequence[Curve]) -> None:
+    line = [(f"bar {curve.look}", curve.name) for curve in curves]
+    draw_legend(canvas, canvas.width - legend_width(line), frame.top - 9, line)
 
 
 def bucket_points(buckets: Iterable[tuple[float, float, float]]) -> list[tuple[float, float]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from knobscope.figures.axes import Frame, draw_x_axis
-from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.figure import WIDE
 from knobscope.figures.scales import Scale, fold_ticks
 from knobscope.text.formats import describe_change, format_fold
@@ -59,6 +59,11 @@ class MetricPanel:
     sign: int
     noise: float | None = None
 
+    def describe(self, effect: Effect) -> str:
+        """Say an effect in words, a ratio of the metric itself: a latency that is halved is 50 % shorter."""
+        more, less = (self.better, self.worse) if self.sign > 0 else (self.worse, self.better)
+        return describe_change(effect.estimate, more, less)
+
 
 def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[MetricPanel]) -> Canvas:
     """Draw the panels next to each other when there is room, else below each other; better is always on the right."""
@@ -76,7 +81,7 @@ def draw_forest(width: float, rows: Sequence[ForestRow], panels: Sequence[Metric
         frame = Frame(left + 8, top + _TOP, left + room - numbers, top + height - _BOTTOM)
         _draw_panel(canvas, frame, panel, groups, index, short=not beside)
         if index == 0 or not beside:
-            _draw_labels(canvas, groups, top + _TOP, width - text_width(_CAUTION, 12) if beside else frame.right)
+            _draw_labels(canvas, groups, top + _TOP, width - text_width(_CAUTION, 12))
     return canvas
 
 
@@ -84,13 +89,17 @@ def _draw_labels(
     canvas: Canvas, groups: list[tuple[tuple[str, str], list[ForestRow]]], top: float, right: float
 ) -> None:
     y = top
-    for (name, note), members in groups:
+    for (group, note), members in groups:
+        is_risky = any(member.durability for member in members)
+        end = right - 8 if is_risky else canvas.width
+        name = cut_text(group, end, 13)
         canvas.text(0, y + 18, name, "strong")
         position = text_width(name, 14) + 8
-        if note:
-            canvas.text(position, y + 18, note, "tick")
-            position += text_width(note, 11) + 10
-        if any(member.durability for member in members):
+        if note and end - position > 30:
+            shown = cut_text(note, end - position)
+            canvas.text(position, y + 18, shown, "tick")
+            position += text_width(shown, 11) + 10
+        if is_risky:
             canvas.text(min(position, right), y + 18, _CAUTION, "caution")
         y += _HEAD
         for row in members:
@@ -165,7 +174,7 @@ def _draw_effect(
     for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
         if not scale.holds(end):
             canvas.text(scale(end), y + 4, arrow, "tick", "middle")
-    change_text = describe_change(change, panel.better, panel.worse)
+    change_text = panel.describe(effect)
     tip = f"{row.group} = {row.label}: {change_text} ({effect.describe_interval()})"
     mark = canvas.diamond if row.durability else canvas.dot
     mark(scale(change), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
@@ -205,11 +214,13 @@ def draw_spans(width: float, spans: Sequence[Span]) -> Canvas:
     canvas.text(scale(0), frame.top - 10, "default", "tick", "middle")
     y = frame.top
     for span, height in zip(spans, heights, strict=True):
-        canvas.text(0, y + 15, span.knob, "strong")
+        room = width - (text_width(_CAUTION, 12) + 8 if span.durability else 0.0)
+        knob = cut_text(span.knob, room, 13)
+        canvas.text(0, y + 15, knob, "strong")
         if span.durability:
-            canvas.text(text_width(span.knob, 14) + 8, y + 15, _CAUTION, "caution")
+            canvas.text(min(text_width(knob, 14), room) + 8, y + 15, _CAUTION, "caution")
         if span.beside:
-            canvas.text(0, y + 15 + more, _fit(span.beside, width, 11), "tick")
+            canvas.text(0, y + 15 + more, cut_text(span.beside, width), "tick")
         y += height
         _draw_span(canvas, scale, span, y - 13)
     return canvas
@@ -223,14 +234,6 @@ def _draw_span(canvas: Canvas, scale: Scale, span: Span, y: float) -> None:
             look = ("better" if side > 0 else "worse") if effect.clear else "unclear"
             canvas.dot(scale(end), y, 4.5, f"mark {look}", f"{value}: {describe_change(end)}")
             canvas.text(scale(end) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
-
-
-def _fit(text: str, width: float, size: float) -> str:
-    """Return a text, cut where it would be wider than this."""
-    most = len(text)
-    while most > 1 and text_width(shorten(text, most), size) > width:
-        most -= 1
-    return shorten(text, most)
 
 
 def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Scale:

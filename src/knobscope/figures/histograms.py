@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
-from knobscope.figures.canvas import Canvas
+from knobscope.figures.axes import LEGEND_LINE, Frame, draw_legend, draw_x_axis, draw_y_axis, wrap_legend
+from knobscope.figures.canvas import Canvas, cut_text
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import UNKNOWN, format_share, format_size
 
@@ -78,7 +78,7 @@ def draw_sizes(width: float, panels: Sequence[Sizes], marks: Sequence[SizeMark] 
         frame = Frame(40, each * index + 26, width - 8, each * (index + 1) - 12)
         scale = Scale(0, max([0.01, *shares]), frame.bottom, frame.top)
         draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in linear_ticks(0, scale.high, 2)])
-        canvas.text(0, frame.top - 9, panel.heading, "strong")
+        canvas.text(0, frame.top - 9, cut_text(panel.heading, width, 14), "strong")
         for (dash, _), size in zip(names, sorted({mark.size for mark in marks}), strict=True):
             position = frame.left + step * (math.log2(size) - first + 0.5)
             canvas.line((position, frame.top), (position, frame.bottom), f"preferred{dash}")
@@ -145,9 +145,11 @@ def depth_bins(time_at: Mapping[int, int]) -> dict[str, float]:
 def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, float]]], x_label: str) -> Canvas:
     """Draw groups of bars: per bin one bar of each series (look, name, bin -> share)."""
     names = list(series[0][2])
-    canvas = Canvas(width, 214)
-    frame = Frame(40, 40, width - 8, 176)
-    draw_legend(canvas, 0, 14, [(f"bar {look}", name) for look, name, _ in series])
+    lines = wrap_legend([(f"bar {look}", name) for look, name, _ in series], width)
+    top = 23.0 + LEGEND_LINE * len(lines)
+    canvas = Canvas(width, top + 174)
+    frame = Frame(40, top, width - 8, top + 136)
+    draw_legend(canvas, 0, 14, *lines)
     scale = Scale(0, 1, frame.bottom, frame.top)
     draw_y_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)])
     step = frame.width / len(names)
@@ -165,9 +167,11 @@ def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, floa
 def draw_shares(width: float, rows: Sequence[tuple[str, Sequence[tuple[str, str, float | None]]]]) -> Canvas:
     """Draw horizontal bars of shares; a row is (name, [(look, series, share)]); an unknown share is None."""
     bars = sum(len(entries) for _, entries in rows)
-    canvas = Canvas(width, 26 + bars * 20 + len(rows) * 10 + 20)
-    frame = Frame(132, 26, width - 52, canvas.height - 20)
-    draw_legend(canvas, 0, 14, [(f"bar {look}", series) for look, series, _ in rows[0][1]])
+    lines = wrap_legend([(f"bar {look}", series) for look, series, _ in rows[0][1]], width)
+    top = 9.0 + LEGEND_LINE * len(lines)
+    canvas = Canvas(width, top + bars * 20 + len(rows) * 10 + 20)
+    frame = Frame(132, top, width - 52, canvas.height - 20)
+    draw_legend(canvas, 0, 14, *lines)
     scale = Scale(0, 1, frame.left, frame.right)
     draw_x_axis(canvas, frame, [(scale(tick), format_share(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)], grid=True)
     y = frame.top + 6

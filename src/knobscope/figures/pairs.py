@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from knobscope.figures.axes import Frame, draw_x_axis
-from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.figure import WIDE
 from knobscope.figures.forest import Effect, MetricPanel, fold_scale, shorten
 from knobscope.figures.scales import Scale, fold_ticks
-from knobscope.text.formats import UNKNOWN, describe_change, format_fold
+from knobscope.text.formats import UNKNOWN, format_fold
 
 __all__ = ["PairRow", "draw_pairs"]
 
@@ -65,7 +65,8 @@ def _draw_labels(canvas: Canvas, groups: _Groups, top: float) -> None:
     y = top
     for (name, note), members in groups:
         canvas.text(0, y + 18, name, "strong")
-        canvas.text(text_width(name, 14) + 8, y + 18, note, "note")
+        after = text_width(name, 14) + 8
+        canvas.text(after, y + 18, cut_text(note, canvas.width - after), "note")
         y += _HEAD
         for row in members:
             canvas.text(10, y + _ROW / 2 + 4, shorten(row.label, 28), "name")
@@ -122,8 +123,9 @@ def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Gro
             for (letter, effect), side in zip(row.effects().items(), (-1, 1), strict=True):
                 level = middle + side * _OFFSET
                 if effect:
-                    change = describe_change(panel.sign * effect.estimate, panel.better, panel.worse)
-                    tip = f"{letter}: {row.group} = {row.label}: {change} ({effect.describe_interval()})"
+                    tip = (
+                        f"{letter}: {row.group} = {row.label}: {panel.describe(effect)} ({effect.describe_interval()})"
+                    )
                     at.draw(canvas, effect, level, _LOOKS[letter], tip)
                 label = f"{letter} {format_fold(effect.estimate) if effect else UNKNOWN}"
                 canvas.text(frame.right + 10, level + 4, label, "value line-a" if letter == "B" else "tick")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.axes import Frame, draw_x_axis, draw_y_axis
+from knobscope.figures.axes import Frame, draw_x_axis, draw_y_axis, line_look
 from knobscope.figures.canvas import Canvas, text_width
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_number, format_share
@@ -13,7 +13,6 @@ __all__ = ["RateCurve", "draw_rates"]
 
 #: Width of a line in the legend.
 _KEY = 28
-_LOOKS = ("line-a", "line-b", "line-c", "line-d")
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ def draw_rates(width: float, curves: Sequence[RateCurve], label: str, threshold:
     draw_x_axis(canvas, frame, ticks, "settings sampled")
     if threshold is not None:
         canvas.line((frame.left, y(threshold)), (frame.right, y(threshold)), "preferred")
-    looks = {curve.name: _look(number) for number, curve in enumerate(curves)}
+    looks = {curve.name: line_look(number) for number, curve in enumerate(curves)}
     for curve in sorted(curves, key=lambda curve: curve.is_own):
         _draw_curve(canvas, curve, looks[curve.name], x, y)
     for number, curve in enumerate(curves):
@@ -66,8 +65,3 @@ def _draw_curve(canvas: Canvas, curve: RateCurve, look: str, x: Scale, y: Scale)
         span = f"{format_number(low, 3)} to {format_number(high, 3)}"
         tip = f"{curve.name}: {format_number(median, 3)} at {format_share(rate)} (20th to 80th percentile {span})"
         canvas.dot(x(rate), y(median), 2.8, f"mark {look}", tip)
-
-
-def _look(number: int) -> str:
-    """Return a colour; of more curves than colours a dashed one."""
-    return _LOOKS[number % len(_LOOKS)] + (" dashed" if number >= len(_LOOKS) else "")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from knobscope.figures.axes import Frame, draw_x_axis
-from knobscope.figures.canvas import Canvas
+from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks, short_number
 from knobscope.text.formats import format_rate
 
@@ -41,7 +41,8 @@ def draw_strips(
     draw_x_axis(canvas, frame, ticks, label, grid=True)
     for index, strip in enumerate(strips):
         y = frame.top + row * index + 32
-        heading = f"{strip.name}: {format_value(strip.centre)}"
+        figure = f": {format_value(strip.centre)}"
+        heading = cut_text(strip.name, frame.width - text_width(figure, 14), 14) + figure
         canvas.text(frame.left, y - 16, heading, "strong")
         canvas.rect(frame.left, y - 7, scale(strip.centre) - frame.left, 14, f"bar soft {strip.look}")
         if strip.interval is not None:

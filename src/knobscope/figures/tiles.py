@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.forest import shorten
 
 __all__ = ["Tile", "TileRow", "draw_tiles"]
@@ -62,13 +62,14 @@ def draw_tiles(
     if across:
         canvas.text(left, 14, across, "label")
     for index, column in enumerate(columns):
-        name = _fitted(column, step - 4)
+        name = cut_text(column, step - 4)
         canvas.text(left + step * (index + 0.5), _HEAD - 12, name, "tick", "middle")
     y = float(_HEAD)
     for (name, note), members in groups:
         if name:
             canvas.text(0, y + 18, name, "strong")
-            canvas.text(text_width(name, 14) + 8, y + 18, note, "note")
+            after = text_width(name, 14) + 8
+            canvas.text(after, y + 18, cut_text(note, width - after), "note")
             y += _GROUP
         for row in members:
             canvas.text(10, y + 17, shorten(row.label, int(left / text_width("m")) - 1), "name")
@@ -82,11 +83,6 @@ def draw_tiles(
 def _choose_steps(changes: Sequence[float]) -> Sequence[float]:
     largest = math.exp(max(map(abs, changes), default=0.0))
     return next((steps for steps in _STEPS if largest <= _DARKEST * steps[-1]), _STEPS[-1])
-
-
-def _fitted(text: str, pixels: float) -> str:
-    most = int(pixels / text_width("m", 11))
-    return text if len(text) <= most else f"{text[: max(most - 1, 1)]}…"
 
 
 def _draw_tile(canvas: Canvas, x: float, y: float, width: float, tile: Tile | None, steps: Sequence[float]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knobscope.figures.axes import Frame, draw_y_axis
-from knobscope.figures.canvas import Canvas, text_width
+from knobscope.figures.canvas import Canvas, cut_text
 from knobscope.figures.figure import WIDE
 from knobscope.figures.scales import Scale, linear_ticks, ratio_ticks, short_number
 from knobscope.text.formats import format_rate
@@ -110,8 +110,8 @@ def _draw_block(
             canvas.dot(x, scale(value), 4.2, f"mark {look}", f"{format_rate(value)} at {started}")
     _draw_ticks(canvas, frame.left + step / 2, step, frame.bottom + 10, block.runs)
     if named:
-        canvas.text(frame.left + 2, frame.top - 6, _fitting(block.name, frame.width), "tick")
-        canvas.text(frame.left + 2, frame.bottom + 42, _fitting(block.started, frame.width), "tick")
+        canvas.text(frame.left + 2, frame.top - 6, cut_text(block.name, frame.width), "tick")
+        canvas.text(frame.left + 2, frame.bottom + 42, cut_text(block.started, frame.width), "tick")
         if block.treatment != "none":
             canvas.text(
                 frame.left + 4, frame.top + 14, "drifts" if block.treatment == "position" else "dropped", "caution"
@@ -126,8 +126,3 @@ def _draw_ticks(canvas: Canvas, x: float, step: float, y: float, runs: Sequence[
         looks[look].append(x + step * index)
     for look, where in looks.items():
         canvas.ticks(where, *((y - 1, y + 16) if look == "tick-failed" else (y + 3, y + 12)), look)
-
-
-def _fitting(text: str, width: float) -> str:
-    most = int(width / text_width("m", 11))
-    return text if len(text) <= most else f"{text[: max(most - 1, 1)]}…"

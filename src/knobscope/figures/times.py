@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.axes import Frame, draw_legend, draw_x_axis
-from knobscope.figures.canvas import Canvas, fit_text, text_width
+from knobscope.figures.axes import LEGEND_LINE, Frame, draw_legend, draw_x_axis, wrap_legend
+from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_micros
 
 __all__ = ["TimeBar", "TimePart", "draw_times"]
 
-_BAR, _ROW, _KEY = 15, 36, 18
+_BAR, _ROW = 15, 36
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,22 @@ def draw_times(width: float, bars: Sequence[TimeBar], key: str = "") -> Canvas:
     """Draw a bar per setting, its parts end to end, on one linear axis: times add up. `key` follows the legend."""
     looks: dict[str, str] = {}
     for part in (part for bar in bars for part in bar.parts):
-        looks.setdefault(part.name, f"bar {part.look}")
-    lines = _wrap([(look, name) for name, look in looks.items()], width)
-    top = 8.0 + _KEY * (len(lines) + bool(key))
+        if not part.more or part.name not in looks:  # the look of the whole part, where a bar has it
+            looks[part.name] = f"bar {part.look}"
+    lines = wrap_legend([(look, name) for name, look in looks.items()], width)
+    top = 8.0 + LEGEND_LINE * (len(lines) + bool(key))
     labels = min(0.42 * width, max(text_width(text) for bar in bars for text in (bar.name, bar.note)) + 12)
     frame = Frame(labels, top, width - 52, top + _ROW * len(bars))
     canvas = Canvas(width, frame.bottom + 40)
-    for number, line in enumerate(lines):
-        draw_legend(canvas, 0, 12 + _KEY * number, line)
-    canvas.text(0, 12 + _KEY * len(lines), key, "tick")
+    draw_legend(canvas, 0, 12, *lines)
+    canvas.text(0, 12 + LEGEND_LINE * len(lines), key, "tick")
     scale = Scale(0, max(sum(part.micros for part in bar.parts) for bar in bars), frame.left, frame.right)
     ticks = [(scale(tick), format_micros(tick)) for tick in linear_ticks(0, scale.high, max(int(frame.width / 70), 2))]
     draw_x_axis(canvas, frame, ticks, "per operation", grid=True)
     for index, bar in enumerate(bars):
         y = frame.top + _ROW * index
-        canvas.text(0, y + 15, fit_text(bar.name, labels), "name")
-        canvas.text(0, y + 29, fit_text(bar.note, labels), "tick")
+        canvas.text(0, y + 15, cut_text(bar.name, labels, 12), "name")
+        canvas.text(0, y + 29, cut_text(bar.note, labels), "tick")
         _draw_bar(canvas, bar, scale, y + 8)
     return canvas
 
@@ -71,17 +71,3 @@ def _draw_bar(canvas: Canvas, bar: TimeBar, scale: Scale, y: float) -> None:
             canvas.text((begin + end) / 2, y + _BAR - 4, part.name, "on-tile", "middle")
         reached += part.micros
     canvas.text(scale(reached) + 5, y + _BAR - 3, format_micros(reached), "value")
-
-
-def _wrap(entries: Sequence[tuple[str, str]], width: float) -> list[list[tuple[str, str]]]:
-    """Return the entries of a legend in lines of a width."""
-    lines: list[list[tuple[str, str]]] = [[]]
-    remaining = width
-    for entry in entries:
-        entry_width = 29 + len(entry[1]) * 6.6
-        if entry_width > remaining and lines[-1]:
-            lines.append([])
-            remaining = width
-        lines[-1].append(entry)
-        remaining -= entry_width
-    return lines

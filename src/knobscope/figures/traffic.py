@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
+from knobscope.figures.axes import LEGEND_LINE, Frame, draw_legend, draw_x_axis, draw_y_axis, wrap_legend
 from knobscope.figures.canvas import Canvas, Point, fit_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks, short_number
 from knobscope.text.formats import format_number, format_size
@@ -77,10 +77,11 @@ def draw_scatter(
 
     Names of groups are below the picture, in lines of their own where they are long.
     """
-    lines = _legend_lines(width, list({group.name: group for _, groups in panels for group in groups}.values()))
+    looks = {group.name: f"bar {group.look}" for _, groups in panels for group in groups}
+    lines = wrap_legend([(look, name) for name, look in looks.items()], width)
     each = 154 if len(panels) == 1 else 100
     bottom = (each + 32) * len(panels) - 10
-    canvas = Canvas(width, bottom + 44 + 17 * len(lines))
+    canvas = Canvas(width, bottom + 44 + LEGEND_LINE * len(lines))
     x = Scale(0, max(seconds, 1e-3), 60, width - 8)
     x_ticks = [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)]
     for index, (label, groups) in enumerate(panels):
@@ -93,22 +94,8 @@ def draw_scatter(
             canvas.points([(x(time), y(position)) for time, position in group.points], f"points {group.look}")
         is_last = index == len(panels) - 1
         draw_x_axis(canvas, frame, x_ticks if is_last else [], "seconds of the run" if is_last else "")
-    for row, line in enumerate(lines):
-        draw_legend(canvas, 0, bottom + 54 + 17 * row, [(f"bar {group.look}", group.name) for group in line])
+    draw_legend(canvas, 0, bottom + 54, *lines)
     return canvas
-
-
-def _legend_lines(width: float, groups: Sequence[PointGroup]) -> list[list[PointGroup]]:
-    lines: list[list[PointGroup]] = [[]]
-    used = 0.0
-    for group in groups:
-        room = 29 + len(group.name) * 6.6
-        if lines[-1] and used + room > width:
-            lines.append([])
-            used = 0.0
-        lines[-1].append(group)
-        used += room
-    return lines
 
 
 def draw_queues(width: float, rows: Sequence[tuple[str, Sequence[float | None]]], seconds: float) -> Canvas:

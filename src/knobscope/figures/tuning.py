@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis
+from knobscope.figures.axes import LEGEND_LINE, Frame, draw_legend, draw_x_axis, draw_y_axis, line_look, wrap_legend
 from knobscope.figures.canvas import Canvas
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_number
 
 __all__ = ["TuningCurve", "draw_tuning"]
-
-_LOOKS = ("line-a", "line-b", "line-d")
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,11 @@ class TuningCurve:
 
 def draw_tuning(width: float, curves: Sequence[TuningCurve], goal: float | None) -> Canvas:
     """Draw a step line per space (median) and a thin one per seed; `goal` is 99 % of what the last one reaches."""
-    canvas = Canvas(width, 286)
-    frame = Frame(46, 40, width - 12, 240)
+    names = [(f"bar {line_look(index)}", curve.name) for index, curve in enumerate(curves)]
+    lines = wrap_legend(names, width - 58)
+    top = 23.0 + LEGEND_LINE * len(lines)
+    canvas = Canvas(width, top + 246)
+    frame = Frame(46, top, width - 12, top + 200)
     trials = max((len(curve.median) for curve in curves), default=2) - 1
     highest = max((value for curve in curves for seed in curve.seeds for value in seed), default=1.0)
     x = Scale(0, max(trials, 1), frame.left, frame.right)
@@ -36,12 +37,11 @@ def draw_tuning(width: float, curves: Sequence[TuningCurve], goal: float | None)
         canvas.line((frame.left, y(goal)), (frame.right, y(goal)), "preferred")
         canvas.text(frame.left + 4, y(goal) - 5, f"99 % of the best of {curves[-1].name}", "tick")
     for index, curve in enumerate(curves):
-        look = _LOOKS[index % len(_LOOKS)]
+        look = line_look(index)
         for seed in curve.seeds:
             canvas.path(_steps(seed, x, y), f"curve thin soft {look}")
         canvas.path(_steps(curve.median, x, y), f"curve {look}")
-    entries = [(f"bar {_LOOKS[index % len(_LOOKS)]}", curve.name) for index, curve in enumerate(curves)]
-    draw_legend(canvas, frame.left, frame.top - 24, entries)
+    draw_legend(canvas, frame.left, 16, *lines)
     whole = [tick for tick in linear_ticks(0, trials, 6) if tick.is_integer()]
     draw_x_axis(canvas, frame, [(x(tick), format_number(tick)) for tick in whole], "runs of a tuner")
     return canvas

@@ -1,7 +1,7 @@
 """The tables of a study as a report reads them: the database is never written to."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -56,7 +56,7 @@ class StudyData:
     def require_known_names(self, database: Path) -> None:
         """Raise UserError for what runs have and the specs do not: units, risks and conditions of it are unknown."""
         specs = self.specs
-        kinds = {"DBMS": specs.dbms, "workload": specs.workloads}
+        kinds: dict[str, Mapping[str, object]] = {"DBMS": specs.dbms, "workload": specs.workloads}
         unknown = [
             f"the {kind} {name!r}"
             for kind, known in kinds.items()
@@ -70,8 +70,8 @@ class StudyData:
         if unknown:
             raise UserError(
                 f"{database}: found runs of {list_names(unknown)}; expected names that the specs of study "
-                f"{specs.study.name} have. If they were renamed or removed since, change them back, or call `snakemake`, "
-                "which makes the database anew"
+                f"{specs.study.name} have. If they were renamed or removed since, change them back, or call "
+                "`snakemake`, which makes the database anew"
             )
 
     def rows(self, query: str, *parameters: object) -> Rows:

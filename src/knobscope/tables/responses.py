@@ -22,6 +22,16 @@ class Response:
         """The response of a row of table `runs`."""
         return f"1e6 / {self.column}" if self.is_latency else self.column
 
+    @property
+    def sign(self) -> int:
+        """What a natural-log ratio of the response has to be multiplied by for that of the column: more is longer."""
+        return -1 if self.is_latency else 1
+
+    @property
+    def words_of_column(self) -> tuple[str, str]:
+        """Words for more and for less of the column itself: a latency that is halved is 50 % shorter."""
+        return (self.less, self.more) if self.is_latency else (self.more, self.less)
+
     def of(self, figure: float) -> float:
         """Return the response of a figure in the unit of its column, and the other way round."""
         return 1e6 / figure if self.is_latency else figure

@@ -18,14 +18,19 @@ from knobscope.figures import (
     SizeMark,
     Sizes,
     Span,
+    TimeBar,
     TimelineBlock,
     TimelineRun,
+    TimePart,
+    TuningCurve,
     choose_blocks,
     depth_bins,
     draw_forest,
     draw_sizes,
     draw_spans,
     draw_timeline,
+    draw_times,
+    draw_tuning,
     slug,
     write_figures,
 )
@@ -93,6 +98,14 @@ def test_less_latency_is_to_the_right() -> None:
     assert shorter > longer
 
 
+def test_words_of_a_latency_are_of_the_latency_itself() -> None:
+    """A latency of three quarters is 25 % shorter; the rate that belongs to it would be 33 % higher."""
+    latency = [MetricPanel("Latency", "longer", "shorter", -1)]
+    canvas = draw_forest(960, [row("a", math.log(0.75)), row("b", math.log(1.5))], latency)
+    tips = ["".join(dot.itertext()) for dot in marks(canvas, "circle", "mark")]
+    assert [tip.split(" (")[0] for tip in tips] == ["knob = a: 25\u00a0% shorter", "knob = b: 50\u00a0% longer"]
+
+
 def test_absurd_intervals_do_not_squeeze_the_picture() -> None:
     canvas = draw_forest(960, [row("a", 0.5), row("b", -0.5, half=40.0)], PANELS)
     left, right = sorted(float(dot.get("cx", "")) for dot in marks(canvas, "circle", "mark"))
@@ -133,6 +146,19 @@ def test_bytes_and_requests_by_size_are_apart() -> None:
 def test_depth_bins_are_shares_of_busy_time() -> None:
     bins = depth_bins({0: 900, 1: 60, 2: 20, 7: 15, 400: 5})
     assert bins == pytest.approx({"1": 0.6, "2": 0.2, "3": 0, "4": 0, "5–8": 0.15, "9–16": 0, "17–32": 0, "≥ 33": 0.05})
+
+
+def test_a_legend_shows_the_whole_part_where_a_bar_has_it() -> None:
+    through = TimePart("flush", "wait wait-flush through", 50, "through another thread")
+    bars = [TimeBar("default", "", [through]), TimeBar("off", "", [TimePart("flush", "wait wait-flush", 20)])]
+    for shown, look in ((bars, "bar wait wait-flush"), (bars[:1], "bar wait wait-flush through")):
+        assert next(parse(draw_times(400, shown)).iter(SVG + "rect")).get("class") == look
+
+
+def test_no_two_spaces_of_a_tuner_look_alike() -> None:
+    curves = [TuningCurve(f"top{count}", [1, 1.1], [[1, 1.1]]) for count in (1, 2, 3, 5, 10, 15, 20)]
+    looks = [mark.get("class") for mark in parse(draw_tuning(880, curves, None)).iter(SVG + "rect")]
+    assert len(looks) == len(set(looks)) == len(curves)
 
 
 def test_timeline_shows_every_run_and_where_it_drifted() -> None:
@@ -209,6 +235,15 @@ def test_figure_files_hold_picture_and_numbers(tmp_path: Path) -> None:
             {"knob": "a", "estimate": "0.5", "low": ""},
             {"knob": "b, with comma", "estimate": "", "low": "-1"},
         ]
+
+
+def test_figures_of_names_that_differ_in_signs_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    files = ["base/1.db", "base/1_db", "base/1-db", "base 1 db 2"]
+    figures = [
+        Figure(slug("trace", file), file, file, lambda width: Canvas(width, 50), [{"file": file}]) for file in files
+    ]
+    paths = write_figures(figures, tmp_path)
+    assert [path.with_suffix(".csv").read_text().splitlines()[1] for path in paths] == files
 
 
 def test_study_writes_a_file_per_figure(study: Path, specs: StudySpecs, tmp_path: Path) -> None:

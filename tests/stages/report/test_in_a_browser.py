@@ -8,6 +8,31 @@ from browser import CHROMIUM, PAPER, look_at
 from pages import render
 from simulated_study import write_trace
 
+from knobscope.figures import (
+    Curve,
+    Effect,
+    ForestRow,
+    MetricPanel,
+    PairRow,
+    Sizes,
+    Span,
+    Strip,
+    Tile,
+    TileRow,
+    TuningCurve,
+    depth_bins,
+    draw_depths,
+    draw_forest,
+    draw_latencies,
+    draw_pairs,
+    draw_shares,
+    draw_sizes,
+    draw_spans,
+    draw_strips,
+    draw_tiles,
+    draw_tuning,
+    figure_style,
+)
 from knobscope.specs import StudySpecs
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
@@ -64,3 +89,30 @@ def test_nothing_of_a_report_is_broken(
     assert (seen.width, seen.dark) == (width, dark)
     assert seen.texts > 1000
     assert seen.faults == []
+
+
+@pytest.mark.parametrize("width", [400, 880])
+def test_long_names_neither_cover_each_other_nor_end_outside(tmp_path: Path, width: int) -> None:
+    others = "with innodb_flush_method = O_DIRECT and innodb_doublewrite = off"
+    names, looks = [f"default 128 MiB {others}", f"1 GiB {others}"], ["base-bar", "value-bar"]
+    settings, bins = list(zip(looks, names, strict=True)), depth_bins({0: 9, 1: 6, 2: 2})
+    knob, effect = "binlog_group_commit_sync_no_delay_count", Effect(0.2, (0.1, 0.3), True)
+    panel = MetricPanel("Throughput", "slower", "faster", 1)
+    spaces = [TuningCurve(f"top{count} ({count} knobs)", [1, 1.1], [[1, 1.1]]) for count in (1, 2, 3, 5, 10, 15)]
+    kinds = zip(("read", "write", "flush", "discard"), ("line-a", "line-b", "line-c", "plain"), strict=True)
+    drawn = [
+        draw_depths(width, [(look, f"{name} (busy 97 %)", bins) for look, name in settings], "requests in flight"),
+        draw_shares(width, [("sequential writes", [(look, name, 0.5) for look, name in settings])]),
+        draw_sizes(width, [Sizes(f"{name}: 90 % aligned, 0.3 per operation", {4096: 9}) for name in names]),
+        draw_strips(width, [Strip(name, look, [1.0, 2.0], 1.5) for look, name in settings]),
+        draw_latencies(width, [Curve(name, look, [(100, 0.2), (200, 0.8)]) for name, look in kinds], "latency"),
+        draw_tuning(width, spaces, None),
+        draw_forest(width, [ForestRow(knob, names[0], "64 MiB", (effect,), durability=True)], [panel]),
+        draw_spans(width, [Span(knob, others, effect, names[0], effect, names[1], durability=True)]),
+        draw_pairs(width, [PairRow(knob, names[0], "64 MiB", effect, effect, effect)], panel),
+        draw_tiles(width, names, [TileRow(knob, names[0], "64 MiB", [Tile(0.2, "1.2x", "20 % faster"), None])]),
+    ]
+    style = f"<style>{figure_style()} body {{ margin: 0; background: #fff; font-family: sans-serif }}</style>"
+    pictures = "".join(canvas.svg("names").replace("<svg ", f'<svg width="{width}" ', 1) for canvas in drawn)
+    page = f'<!DOCTYPE html><html><head>{style}</head><body class="page">{pictures}</body></html>'
+    assert look_at(page, tmp_path, width + 20).faults == []

@@ -17,4 +17,6 @@ def test_a_ranking_by_a_latency_speaks_of_it(study: Path, specs: StudySpecs, tmp
     assert "Mean 99th percentile of latency of the screening runs" in rendered.source
     assert " shorter" in ranking
     assert "throughput" not in ranking.lower()
+    # The model expects 1.25 times as much of 1 / latency, which is a latency of four fifths.
+    assert "20 % shorter (14 % to 26 %)" in ranking
     assert "Knobs are ranked by" not in page.section("ranking")

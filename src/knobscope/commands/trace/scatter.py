@@ -84,11 +84,12 @@ def _make_figure(groups: list[Group], title: str, colour: str) -> "Figure":
 
 
 def _draw(width: float, groups: list[Group]) -> "Canvas":
-    from knobscope.figures.axes import draw_legend, draw_x_axis
+    from knobscope.figures.axes import LEGEND_LINE, draw_legend, draw_x_axis, wrap_legend
     from knobscope.figures.canvas import Canvas
     from knobscope.figures.scales import Scale, linear_ticks, short_number
 
-    canvas = Canvas(width, _HEIGHT)
+    lines = wrap_legend([(f"bar {group.look}", group.name) for group in groups], width - _LEFT)
+    canvas = Canvas(width, _HEIGHT + LEGEND_LINE * (len(lines) - 1))
     nothing = np.empty(0, np.int64)  # a trace of flushes alone has no groups
     times = np.concatenate([nothing, *(group.times for group in groups)])
     begin, end = (int(times.min()), int(times.max())) if len(times) else (0, 1)
@@ -102,7 +103,7 @@ def _draw(width: float, groups: list[Group]) -> "Canvas":
         ]
         _draw_band(canvas, frame, across, shown, (low, max(high, low + 1)))
     draw_x_axis(canvas, frames[0], [(across(t), short_number(t)) for t in linear_ticks(0, across.high, 8)], "s")
-    draw_legend(canvas, _LEFT, _HEIGHT - 6, [(f"bar {group.look}", group.name) for group in groups])
+    draw_legend(canvas, _LEFT, _HEIGHT - 6, *lines)
     return canvas
 
 

@@ -30,19 +30,17 @@ def bend_figures(data: StudyData, case: Case, points: Sequence[Row]) -> list[Fig
 def _read_curve(data: StudyData, case: Case, knob: str) -> tuple[Rows, str]:
     """Return rows (value, number, estimate, low, high), a natural-log ratio each, and what they are, in words."""
     names, response = (case.dbms, case.device, case.workload, knob), RESPONSES[data.specs.study.screening.response]
-    # `effects` has that on a latency itself, of which less is better.
-    columns = "-estimate AS estimate, -high AS low, -low AS high" if response.is_latency else "estimate, low, high"
     swept = data.rows(
-        f"""
+        """
         WITH found AS (
-            SELECT value, {columns}, baseline FROM effects
+            SELECT value, estimate, low, high, baseline FROM effects
             WHERE metric = ? AND effects.estimate IS NOT NULL
                 AND dbms = ? AND device = ? AND workload = ? AND knob = ? AND beside IS NULL
         )
         SELECT value, try_cast(value AS DOUBLE) AS number, estimate, low, high FROM found
         UNION SELECT baseline, try_cast(baseline AS DOUBLE), 0, 0, 0 FROM found
         ORDER BY number
-        """,  # noqa: S608 - names of ours
+        """,
         response.column,
         *names,
     )
@@ -51,7 +49,7 @@ def _read_curve(data: StudyData, case: Case, knob: str) -> tuple[Rows, str]:
     screened = data.rows(
         f"""
         WITH found AS (
-            SELECT value, ln({response.sql}) AS response FROM runs JOIN knob_values USING (config_id, dbms)
+            SELECT value, ln({response.column}) AS response FROM runs JOIN knob_values USING (config_id, dbms)
             WHERE status = 'ok' AND phase = 'screen' AND {response.column} > 0
                 AND dbms = ? AND device = ? AND workload = ? AND knob = ?
         ), means AS (
@@ -116,5 +114,5 @@ def _side(look: str, x: Sequence[float], y: Sequence[float], names: Sequence[str
         return Side(look, (x[0], y[0]), (x[0], y[0]), f"{names[0]} alone")
     slope, height = (float(part) for part in np.polyfit(x, y, 1))
     start, end = slope * x[0] + height, slope * x[-1] + height
-    change = describe_change(end - start, response.more, response.less)
+    change = describe_change(end - start, *response.words_of_column)
     return Side(look, (x[0], start), (x[-1], end), f"{names[0]} to {names[-1]}: {change}")

@@ -99,7 +99,7 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
     if fastest is not None:
         pairs = zip(knobs, (fastest[f"{side}_value"] for side in ("across", "down", "outer")), strict=True)
         setting = ", ".join(f"{knob} = {format_value(spec, knob, value)}" for knob, value in pairs if knob)
-        note = f" Fastest: {setting}."
+        note = f" Best: {setting}."
     shown = f"{across} and {down}" + (f", by {outer}" if outer else "")
     return Figure(
         name=slug("grid", *str(case).split("/")),
@@ -115,5 +115,6 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
 def _tile(row: Row | None, response: Response) -> Tile | None:
     if row is None or row["estimate"] is None:
         return None
-    tip = f"{describe_change(row['estimate'], response.more, response.less)} in {plural(row['runs'], 'run')}"
-    return Tile(row["estimate"], format_fold(row["estimate"]), tip, framed=row["is_default"])
+    change = response.sign * row["estimate"]
+    tip = f"{describe_change(change, *response.words_of_column)} in {plural(row['runs'], 'run')}"
+    return Tile(row["estimate"], format_fold(change), tip, framed=row["is_default"])

@@ -37,12 +37,14 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
         return []
     default = case_space(data.specs, case).default
     response = RESPONSES[data.specs.study.screening.response]
-    panel = MetricPanel(f"{response.words[:1].upper()}{response.words[1:]}, predicted", response.less, response.more, 1)
+    panel = MetricPanel(
+        f"{response.words[:1].upper()}{response.words[1:]}, predicted", response.less, response.more, response.sign
+    )
     changes = [
-        f"{row['knob']} = {row['value']}: {describe_change(row['effect'], response.more, response.less)}"
+        f"{row['knob']} = {row['value']}: {describe_change(response.sign * row['effect'], *response.words_of_column)}"
         for row in rows
     ]
-    lines = [_line(data, case, row, value_text(default[row["knob"]])) for row in rows]
+    lines = [_line(data, case, row, value_text(default[row["knob"]]), response.sign) for row in rows]
     return [
         Figure(
             name=slug("predicted", *str(case).split("/")),
@@ -57,9 +59,10 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
     ]
 
 
-def _line(data: StudyData, case: Case, row: Row, default: str) -> ForestRow:
+def _line(data: StudyData, case: Case, row: Row, default: str, sign: int) -> ForestRow:
     dbms, least = data.specs.dbms.get(case.dbms), math.log1p(data.specs.study.thresholds.min_effect)
     is_clear = row["effect_low"] * row["effect_high"] > 0 and abs(row["effect"]) >= least
-    effect = Effect(row["effect"], (row["effect_low"], row["effect_high"]), is_clear)
+    low, high = sorted((sign * row["effect_low"], sign * row["effect_high"]))
+    effect = Effect(sign * row["effect"], (low, high), is_clear)
     note = f"default {format_value(dbms, row['knob'], default)}"
     return ForestRow(row["knob"], note, format_value(dbms, row["knob"], row["value"]), (effect,))

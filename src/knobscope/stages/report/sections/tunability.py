@@ -68,13 +68,14 @@ def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | N
 
 
 def _tell(data: StudyData, case: Case, row: Row, response: Response) -> KnobGain:
-    words = response.more, response.less
-    interval = describe_interval(row["gain"], row["gain_low"], row["gain_high"], *words)
+    gain, words = response.sign * row["gain"], response.words_of_column
+    low, high = sorted(response.sign * row[name] for name in ("gain_low", "gain_high"))
+    interval = describe_interval(gain, low, high, *words)
     return KnobGain(
         knob=row["knob"],
         rank=row["rank"],
         value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
-        by_model=f"{describe_change(row['gain'], *words)} ({interval})",
+        by_model=f"{describe_change(gain, *words)} ({interval})",
         by_sweep=_tell_swept(row, response),
     )
 
@@ -85,8 +86,7 @@ def _tell_swept(row: Row, response: Response) -> str:
         return "not measured alone"
     has_interval = row["low"] is not None and not math.isnan(row["low"])
     low, high = (row["low"], row["high"]) if has_interval else (None, None)
-    words = (response.less, response.more) if response.is_latency else (response.more, response.less)
-    return describe_effect(row["estimate"], low, high, *words)
+    return describe_effect(row["estimate"], low, high, *response.words_of_column)
 
 
 def _rest(clear: Sequence[Row], knobs: int) -> str:
