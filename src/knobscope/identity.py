@@ -97,7 +97,7 @@ def _layout_identity(specs: StudySpecs, case: Case) -> Identity:
     devices = {name: _device_identity(specs.devices[name]) for name in specs.layout_devices(case.dbms)}
     dumped = {name: part.model_dump(mode="json") for name, part in parts.items()}
     for keys in dumped.values():  # not mentioned without, so that runs of earlier versions keep their names
-        for key in ("pointer", "session"):
+        for key in ("pointer", "session", "knob"):
             if keys[key] is None:
                 del keys[key]
     return {"parts": dumped, "devices": devices}

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.servers import compare_effective, open_instance
-from knobscope.specs import Dbms, Knob, KnobCatalogue, Value, catalogue_file, read_knob_catalogue, read_spec
+from knobscope.servers import PartHome, compare_effective, open_instance
+from knobscope.specs import Dbms, Knob, KnobCatalogue, Study, Value, catalogue_file, read_knob_catalogue, read_spec
+from knobscope.specs.completing.layout_knobs import spread_layout
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -112,6 +113,29 @@ def test_statements_keep_the_order_of_the_spec(sqlite: Dbms, tmp_path: Path) -> 
     session = [*statements, *sqlite.loading.tables]
     asked = [";".join([*session, f"pragma {name}"]) for name in ("page_size", "auto_vacuum")]
     assert ask(asked, tmp_path) == ["16384", "2"]
+
+
+def test_knobs_are_in_force_in_a_part_that_is_attached(sqlite: Dbms, tmp_path: Path) -> None:
+    layout = {"name": "s", "description": "x", "dbms": ["sqlite"], "devices": ["here"], "workloads": {"ycsb-a": None}}
+    study = Study.model_validate({**layout, "knobs": {"sqlite": {}}, "layout": {"sqlite": {"table.t": ["there"]}}})
+    laid_out = spread_layout(study, sqlite)[1]
+    home = {"device.table.t": PartHome(tmp_path / "table.t")}
+    home["device.table.t"].directory.mkdir()
+    of_connection = {"wal_autocheckpoint", "temp_store"} | {name for name, knob in sqlite.knobs.items() if knob.control}
+    cases, lines = [], []
+    for name, knob in sqlite.knobs.items():
+        for value in values_of(knob) if knob.apply == "restart" and name not in of_connection else ():
+            change = {"cache_size": -64, "cache_spill": value} if name == "cache_spill" else {name: value}
+            with open_instance(laid_out, tmp_path / "data", homes=home) as instance:
+                opening = instance.session_statements(change, "start")
+            cases.append((name, value))
+            lines.append(";".join([*opening, 'create table if not exists "table.t".t (x)', f'PRAGMA "table.t".{name}']))
+    answers = zip(cases, ask(lines, tmp_path), strict=True)
+    assert [
+        (name, value, answer)
+        for (name, value), answer in answers
+        if compare_effective(sqlite, {name: value}, {name: answer})[1]
+    ] == []
 
 
 def test_version_and_session(sqlite: Dbms, tmp_path: Path) -> None:

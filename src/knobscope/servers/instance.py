@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ from knobscope.processes import (
     supervise,
     write_shared,
 )
-from knobscope.servers.parts import PartHome, attach_statements
+from knobscope.servers.parts import PARTS, PartHome, attach_statements
 from knobscope.specs import (
     Dbms,
     Moment,
@@ -163,12 +163,15 @@ class Instance:
         return arguments
 
     def session_statements(self, configuration: Configuration, moment: Moment) -> list[str]:
-        """Return the statements that open parts of the data on every connection, and those that set knobs."""
-        opening = attach_statements(self.dbms, self.homes) if moment == "start" else []
+        """Return the statements that open parts of the data on every connection, and those that set knobs for all."""
+        is_start = moment == "start"
+        opening = attach_statements(self.dbms, self.homes) if is_start else []
+        of_parts = [part.knob for part in self.dbms.layout_parts.values() if part.knob is not None and is_start]
         return opening + [
-            self.fill_knob(writing.sql, name, value)
+            self.fill_knob(template, name, value)
             for name, value, writing in self.knobs_at(configuration, moment)
             if writing.sql is not None
+            for template in (writing.sql, *of_parts)
         ]
 
     def connection_properties(self) -> dict[str, str]:
@@ -206,7 +209,7 @@ class Instance:
         """Return a text under `writing` filled for a knob and its value; `before`: what its property says so far."""
         knob = self.dbms.knobs[name]
         home = self.homes.get(name)
-        written = self.dbms.write(name, value) if home is None else str(home.directory)
+        written = self.dbms.write(name, value) if home is None else str(home.path)
         names = {"knob": knob.alias or name, "value": written, "unit": knob.unit or "", "property": before}
         return template.format(**self.placeholders, **names)
 
@@ -234,8 +237,10 @@ def open_instance(
         network = stack.enter_context(open_network())
         sandbox = stack.enter_context(open_sandbox(reach))
         secret = password or secrets.token_hex(16)
-        instance = Instance(dbms, data, runtime, find_free_ports(), secret, user, network, sandbox, homes)
         share_directory(runtime, user)
+        make_shared_directory(runtime / PARTS, user)
+        homes = {knob: _with_alias(home, runtime / PARTS) for knob, home in homes.items()}
+        instance = Instance(dbms, data, runtime, find_free_ports(), secret, user, network, sandbox, homes)
         if needs_alias(data):
             (runtime / _ALIAS).symlink_to(data.absolute())
         make_own_directory(runtime / "s", user)
@@ -248,6 +253,15 @@ def open_instance(
         finally:
             remove_shared(runtime)
             os.close(holding)
+
+
+def _with_alias(home: PartHome, folder: Path) -> PartHome:
+    """Return a home with a link in a folder to it, by the name of its directory, where it needs one."""
+    if not needs_alias(home.directory):
+        return home
+    alias = folder / home.directory.name
+    alias.symlink_to(home.directory.absolute())
+    return replace(home, alias=alias)
 
 
 def find_free_ports() -> tuple[int, ...]:

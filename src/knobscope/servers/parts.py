@@ -15,8 +15,8 @@ from knobscope.processes import UnsafeFileError, find_service_user, make_shared_
 from knobscope.servers.data import copy_data, make_data_directory, run_as_owner
 from knobscope.specs import Dbms, Part, matches_pattern, part_knob
 
-#: Directory next to loaded data with a directory for each part that statements put there.
-_PARTS = "parts"
+#: Directory next to loaded data with a directory for each part that statements put there, and that of their aliases.
+PARTS = "parts"
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,28 @@ class PartHome:
 
     directory: Path
     prefix: str = ""  # path of the link in the data directory that leads there; "" when an option of the server does
+    alias: Path | None = None  # a link to the directory, whose own path not every DBMS would understand
+
+    @property
+    def path(self) -> Path:
+        """The directory as the DBMS is told it."""
+        return self.alias or self.directory
 
 
 def make_part_homes(dbms: Dbms, snapshot: Path) -> dict[str, PartHome]:
     """Make directories for parts next to the data that is to be loaded; returns knob -> home, mostly nothing."""
     names = [name for name, part in dbms.layout_parts.items() if part.load is not None]
     if names:
-        make_shared_directory(snapshot / _PARTS, find_service_user())
+        make_shared_directory(snapshot / PARTS, find_service_user())
     for name in names:
-        make_data_directory(snapshot / _PARTS / name)
-    return {part_knob(name): PartHome(snapshot / _PARTS / name) for name in names}
+        make_data_directory(snapshot / PARTS / name)
+    return {part_knob(name): PartHome(snapshot / PARTS / name) for name in names}
 
 
 def part_statements(dbms: Dbms, homes: Mapping[str, PartHome]) -> list[str]:
     """Return the statements that put parts into their directories once the data is loaded."""
     return [
-        text.replace("{directory}", str(homes[part_knob(name)].directory))
+        text.replace("{directory}", str(homes[part_knob(name)].path))
         for name, part in dbms.layout_parts.items()
         for text in part.load or []
     ]
@@ -49,7 +55,7 @@ def part_statements(dbms: Dbms, homes: Mapping[str, PartHome]) -> list[str]:
 def attach_statements(dbms: Dbms, homes: Mapping[str, PartHome]) -> list[str]:
     """Return the statements that open parts on a connection where nothing in the data directory leads to them."""
     return [
-        text.replace("{directory}", str(homes[part_knob(name)].directory))
+        text.replace("{directory}", str(homes[part_knob(name)].path))
         for name, part in dbms.layout_parts.items()
         for text in part.session or []
     ]
@@ -61,9 +67,9 @@ def move_part(name: str, part: Part, data: Path, directory: Path, snapshot: Path
     UserError: it cannot be moved, or the statements made no link.
     """
     if part.load is not None:
-        copy_data(snapshot / _PARTS / name, directory)
+        copy_data(snapshot / PARTS / name, directory)
         if part.pointer is not None:
-            _change_pointers(data, part.pointer, f"/{_PARTS}/{name}/", directory)
+            _change_pointers(data, part.pointer, f"/{PARTS}/{name}/", directory)
         if part.pointer is not None or part.session is not None:
             return PartHome(directory)
         link = _find_link(data, name)

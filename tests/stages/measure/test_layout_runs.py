@@ -1,7 +1,7 @@
 """Parts of the data on other devices, real: servers on emulated devices, and what a run says of where its files lie."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,12 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture
 def devices(open_directory: Path) -> Iterator[dict[str, OpenDevice]]:
     """Two emulated devices, `here` for the data and `there` for parts of it."""
+    with opened_devices(open_directory) as opened:
+        yield opened
+
+
+@contextmanager
+def opened_devices(open_directory: Path) -> Iterator[dict[str, OpenDevice]]:
     require_loops()
     specs = [
         Device.model_validate(
@@ -139,6 +145,19 @@ def test_mariadb_redo_log_and_temporary_files_lie_where_the_layout_says(
     assert effective_in(record) == {"device.log": "there", "device.temp": "there"}
     assert written_in(record, "there") > 0
     assert any(row["file"] == "ib_logfile0" for row in record["files"] if row["role"] == "log")
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mariadb", "sqlite"])
+def test_parts_lie_below_a_directory_of_any_name(name: str, short_workload: Workload, open_directory: Path) -> None:
+    directory = open_directory / 'it\'s; a "path"'
+    directory.mkdir(0o755)
+    dbms = lay_out(read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1], {"table.usertable": ["there"]})
+    with opened_devices(directory) as devices:
+        rig = Rig(dbms, short_workload, devices)
+        for device in ("data", "there"):
+            record = rig.measure(f"on-{device}", {"device.table.usertable": device})
+            assert record["run"]["status"] == "ok", record["run"]
+            assert effective_in(record) == {"device.table.usertable": device}
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb", "sqlite"])

@@ -85,6 +85,7 @@ def _fill(name: str, part: Part) -> Part:
         "load": [fill(text) for text in part.load],
         "pointer": fill(part.pointer) if part.pointer else None,
         "session": [fill(text) for text in part.session] if part.session else None,
+        "knob": fill(part.knob) if part.knob else None,
     }
     return part.model_copy(update=texts)
 

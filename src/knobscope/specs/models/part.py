@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from knobscope.specs.models.template import PartStatement
+from knobscope.specs.models.template import PartKnob, PartStatement
 from knobscope.specs.models.writing import Writing
 from knobscope.specs.reading.base import Misfit, SpecModel
 
@@ -73,6 +73,11 @@ class Part(SpecModel):
         description="With `load`: statements on every connection that carries load, which open the part in "
         "{directory}, where the DBMS finds it in no other way.",
     )
+    knob: PartKnob | None = Field(
+        default=None,
+        description="With `session`: the statement that sets a knob for the part, where that under `writing` "
+        "of the DBMS does not reach it; with {knob} and {value}.",
+    )
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes the way.")
 
     def find_misfits(self) -> Iterator[Misfit]:
@@ -92,6 +97,8 @@ class Part(SpecModel):
                 yield Misfit((key,), f"this key together with `{kinds[0]}`", expected)
         if self.pointer and self.session:
             yield Misfit(("session",), "both `pointer` and `session`", "one of them")
+        if self.knob and not self.session:
+            yield Misfit(("knob",), "no `session`", "statements that open the part, or no `knob`")
         if self.writing is not None:
             if self.writing.by_value is not None:
                 yield Misfit(("writing", "by_value"), "this key", "{value} in one of the other ways: it is a directory")

@@ -15,6 +15,7 @@ __all__ = [
     "FileLine",
     "GeneratorArgument",
     "GeneratorFileLine",
+    "PartKnob",
     "PartStatement",
     "Template",
     "TemplateOrKnobs",
@@ -130,6 +131,8 @@ WrittenValue = Annotated[
 ]
 #: A statement that gives a part of the data a directory of its own.
 PartStatement = Annotated[str, AfterValidator(_allow("directory", "part", "name")), AfterValidator(check_one_line)]
+#: A statement that sets a knob for a part of the data.
+PartKnob = Annotated[str, AfterValidator(_allow("part", "name", "knob", "value")), AfterValidator(check_one_line)]
 #: How one knob is asked for.
 AskedKnob = Annotated[str, AfterValidator(_allow("knob"))]
 #: An argument of a generator's command.
