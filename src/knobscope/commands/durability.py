@@ -59,10 +59,10 @@ class Tried:
         return f"{name}: {self._describe_loss()}{self._describe_mark(default)}{ended}"
 
     def _describe_mark(self, default: "Tried") -> str:
-        if self.knob is None:
-            return ""
         if self.is_risky:
             return "; marked as a risk" + ("" if self.loses else ", which these cuts do not show")
+        if self.knob is None:
+            return ""
         if self.is_wrong(default):
             return "; WRONG: the spec does not mark it as a risk"
         return "; not clearly more than the default" if self.loses else ""
@@ -131,18 +131,18 @@ def list_settings(
     levels = {name: _list_levels(knob, is_named=name in names) for name, knob in dbms.knobs.items()}
     default = {name: knob.default for name, knob in dbms.knobs.items()}
     space = DesignSpace(dbms, levels, default, {"threads": 1, "records": workload.records})
-    yield None, None, False, {}
+    counting = [name for name in dbms.knobs if space.counts(name, default)]
+    yield None, None, bool(dbms.list_risks({}, counting)), {}
     for name in names:
         if name not in dbms.knobs:
             raise UserError(f"{dbms.name} has no knob {name!r}; expected {suggest(name, sorted(dbms.knobs))}")
     for name, knob in dbms.knobs.items():
         if name not in names if names else not (knob.durability or knob.mechanism == "flush"):
             continue
-        risky = knob.durability if isinstance(knob.durability, list) else []
-        for value in dict.fromkeys([*levels[name], *risky]):
+        for value in dict.fromkeys([*levels[name], *knob.risky_values]):
             if value != knob.default and knob.problem_with(value) is None:
                 change = smallest_change(space, levels, name, value) or {}
-                yield name, value, knob.risks(value_text(value)), change
+                yield name, value, bool(dbms.list_risks({**change, name: value}, [name, *change])), change
 
 
 def _list_levels(knob: Knob, *, is_named: bool) -> list[Value]:

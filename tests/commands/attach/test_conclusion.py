@@ -200,6 +200,20 @@ def test_advice_leaves_out_what_does_not_count_and_defaults_of_other_versions() 
     assert "default" not in first.words
 
 
+def test_a_default_is_that_of_the_dbms_and_not_what_the_spec_chooses() -> None:
+    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    advice = {item.knob: item for item in list_advice(Running("redis-server", redis, "7.0.15"), ("flush",), {})}
+    assert advice["appendonly"].words == "appendonly (default no; risk: no can lose committed data)"
+
+
+def test_a_value_that_the_settings_in_force_make_safe_is_no_risk() -> None:
+    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]
+    for sync_binlog, risk in (("0", "; risk: on can lose committed data"), ("1", "")):
+        in_force = {"log_bin": "ON", "sync_binlog": sync_binlog}
+        advice = {item.knob: item for item in list_advice(Running("mariadbd", mariadb, "10.11"), ("flush",), in_force)}
+        assert advice["log_bin"].words == f"log_bin (now ON{risk})"
+
+
 @pytest.mark.parametrize(
     ("knob", "text", "value"),
     [

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,10 +14,12 @@ from pathlib import Path
 import pytest
 import yaml
 from json_documents import read_document
+from waiting import wait_until
 
 from knobscope.cli import main
 from knobscope.commands.introspect import ask_catalogue
 from knobscope.errors import UserError
+from knobscope.servers import compare_effective
 from knobscope.specs import Dbms, Introspection, Trial, find_program, read_spec
 
 Introspect = Callable[[str], tuple[Dbms, str]]  # as fixture `introspect`
@@ -166,6 +169,26 @@ def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
     broken = Introspection.model_validate({**asked, "query": "select 'answer', 'no object'"})
     with pytest.raises(UserError, match="'no object' for answer; expected a JSON object"):
         ask_catalogue(sqlite.model_copy(update={"introspect": broken}))
+
+
+@pytest.mark.real
+def test_what_the_spec_calls_the_default_is_that_of_a_redis_that_nobody_configured(tmp_path: Path) -> None:
+    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    socket = tmp_path / "s"
+    server = subprocess.Popen(
+        ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path)], stdout=subprocess.DEVNULL
+    )
+    try:
+        assert wait_until(socket.exists)
+        asked = ["redis-cli", "-s", str(socket), "config", "get", "*"]
+        lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    finally:
+        server.terminate()
+        server.wait()
+    own = {name: knob.model_copy(update={"default": knob.own_default}) for name, knob in redis.knobs.items()}
+    defaults = {name: knob.default for name, knob in own.items()}
+    in_force = dict(zip(lines[::2], lines[1::2], strict=True))
+    assert compare_effective(redis.model_copy(update={"knobs": own}), defaults, in_force)[1] == []
 
 
 @pytest.mark.real

@@ -69,6 +69,17 @@ def test_a_shipped_list_is_whole_and_holds_nothing_that_no_study_varies(path: Pa
     assert {knob.apply for knob in catalogue.knobs.values()} <= set(dbms.writing)
 
 
+@pytest.mark.parametrize("name", ["mariadb", "postgresql", "postgresql18"])
+def test_specs_apply_knobs_when_the_dbms_takes_them(name: str) -> None:
+    spec = ROOT / f"specs/dbms/{name}.yaml"
+    catalogue = read_knob_catalogue(catalogue_file(spec))
+    assert catalogue is not None
+    knobs = {key: knob for key, knob in read_spec(spec, Dbms, None)[1].knobs.items() if key in catalogue.knobs}
+    assert len(knobs) > 30
+    wrong = {key for key, knob in knobs.items() if knob.apply not in ("load", catalogue.knobs[key].apply)}
+    assert wrong == set()
+
+
 @pytest.mark.parametrize("name", ["mongodb", "oracle"])
 def test_a_list_of_settings_in_a_file_gives_the_shipped_catalogue(name: str, tmp_path: Path) -> None:
     listed = ROOT / f"setup/settings/{name}.jsonl"

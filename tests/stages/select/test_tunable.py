@@ -41,7 +41,8 @@ def test_neither_the_default_nor_what_risks_data_nor_what_does_not_count_is_tuna
 def test_what_has_an_effect_with_the_defaults_of_the_study_is_tunable() -> None:
     found = tunable(LEVELS, journal_mode="wal")
     assert found["wal_autocheckpoint"] == [1]
-    assert found["journal_mode"] == ["delete", "persist"]
+    assert found["journal_mode"] == ["persist"], "to delete the journal is a risk, with synchronous = full"
+    assert tunable(LEVELS, journal_mode="wal", synchronous="extra")["journal_mode"] == ["delete", "persist"]
 
 
 def test_what_the_load_forbids_is_not_tunable() -> None:

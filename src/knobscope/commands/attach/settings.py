@@ -17,7 +17,7 @@ _MOST = 5
 class Advice:
     """A knob that controls the bottleneck; `value`: what is in force, None: not known.
 
-    `default` is empty where the spec is one of other versions.
+    `default` is the DBMS's own, and empty where the spec is one of other versions.
     """
 
     knob: str
@@ -67,9 +67,8 @@ def choose_knobs(dbms: Dbms, mechanisms: Sequence[str], settings: Mapping[str, s
 
     Those that do not count with the `settings` that are in force are left out.
     """
-    ours = {name: parse_setting(dbms, name, text) for name, text in settings.items() if name in dbms.knobs}
-    known = {name: value for name, value in ours.items() if value is not None}
-    values = {name: knob.default for name, knob in dbms.knobs.items()} | known
+    known = _read_settings(dbms, settings)
+    values = {name: knob.own_default for name, knob in dbms.knobs.items()} | known
 
     def counts(knob: Knob) -> bool:
         return knob.condition is None or not knob.condition.names <= values.keys() or knob.condition.holds(values)
@@ -84,12 +83,19 @@ def choose_knobs(dbms: Dbms, mechanisms: Sequence[str], settings: Mapping[str, s
     return sorted(chosen, key=lambda choice: not counts(choice[1]))
 
 
+def _read_settings(dbms: Dbms, settings: Mapping[str, str]) -> dict[str, Value]:
+    """Return the values in force that are known."""
+    values = {name: parse_setting(dbms, name, text) for name, text in settings.items() if name in dbms.knobs}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, is_described: bool) -> Advice:
-    values = knob.durability if isinstance(knob.durability, list) else []
+    known = _read_settings(dbms, settings)
+    values = [value for value in knob.risky_values if knob.risks(value, known)]
     risk = "risk: any other value can lose committed data" if knob.durability is True else ""
     if values:
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
-    default = dbms.write(name, knob.default) if is_described else ""
+    default = dbms.write(name, knob.own_default) if is_described else ""
     return Advice(name, settings.get(name), default, risk, knob.description or "", knob.source)
 
 

@@ -82,7 +82,7 @@ def _render(name: str, dbms: Dbms, diagnosis: Diagnosis, device: str, knobs: Seq
         f"Written by `knobscope attach` on seeing {diagnosis.describe_server()}:",
         diagnosis.conclusion.headline,
         f"The load is {workload}, not that of the server; choose records and threads like its own.",
-        "The baseline has the settings in force that differ from the defaults.",
+        "The baseline has the settings in force that differ from the spec's defaults.",
         *(f"Not in it, since the spec does not allow the value: {setting}" for setting in left_out),
     ]
     # On one line each: what a process has in its arguments or names must not become a key of the study.
@@ -91,7 +91,7 @@ def _render(name: str, dbms: Dbms, diagnosis: Diagnosis, device: str, knobs: Seq
 
 
 def _choose_baseline(dbms: Dbms, settings: Mapping[str, str]) -> tuple[dict[str, Value], list[str]]:
-    """Return the settings in force that differ from the defaults, and those that a study cannot state."""
+    """Return the settings in force that differ from the spec's defaults, and those that a study cannot state."""
     baseline: dict[str, Value] = {}
     left_out = []
     for name, text in settings.items():

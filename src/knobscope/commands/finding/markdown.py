@@ -230,6 +230,9 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
                 f"{describe_window(workload.measure_s, workload.measure_operations)} measured"
             )
     changed = data.specs.study.baseline.get(worst["dbms"], {})
+    dbms = data.specs.dbms.get(worst["dbms"])
+    if dbms is not None and (chosen := dbms.list_chosen()):
+        yield f"- default configuration of {dbms.name}, not as built in: {', '.join(chosen)}"
     if changed:
         yield f"- default configuration of the study: {', '.join(f'`{k} = {v}`' for k, v in changed.items())}"
 

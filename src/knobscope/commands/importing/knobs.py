@@ -46,7 +46,7 @@ class ImportedKnob:
         if self.type == "enum" and not self.order and self.known is None:
             self._question_mixture(plain)
         values = {text: self._convert(text) for text in every}
-        default = self.known.default if self.known is not None else None
+        default = self.known.own_default if self.known is not None else None
         #: The value in the default configuration; `imported_knobs` refuses a knob without one.
         self.reference: Any = values[facts["baseline"]] if "baseline" in facts else default
         of_default = dict.fromkeys([] if self.reference is None else texts, self.reference)
@@ -115,7 +115,7 @@ class ImportedKnob:
         about: dict[str, Any] = {"mechanism": "other", "source": _SOURCE}
         if self.known is not None:
             about |= self.known.model_dump(
-                exclude_unset=True, exclude={"requires", "when", "writing", "alias", "reads_back"}
+                exclude_unset=True, exclude={"requires", "when", "writing", "alias", "reads_back", "built_in"}
             )
         about |= {key: self.facts[key] for key in ("unit", "expect", "mechanism", "durability") if key in self.facts}
         if self.is_unordered:

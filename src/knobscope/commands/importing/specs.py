@@ -1,12 +1,13 @@
 """The specs of imported runs: what the table says of its knobs, completed by the DBMS's own spec where there is one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from knobscope.commands.importing.knobs import ImportedKnob
 from knobscope.commands.importing.runs import ImportedTable
 from knobscope.specs import Dbms
+from knobscope.specs.models.expression import parse_expression
 
 __all__ = ["spec_files"]
 
@@ -22,10 +23,8 @@ def spec_files(
     workloads = dict.fromkeys(run.case.workload for run in table.runs)
     files: dict[Path, dict[str, Any]] = {}
     for dbms, dbms_knobs in knobs.items():
-        content = _dbms(
-            dbms, known_dbms.get(dbms), {knob: imported_knob.spec() for knob, imported_knob in dbms_knobs.items()}
-        )
-        files[Path("dbms") / f"{dbms}.yaml"] = content
+        described = {knob: _with_own_risks(imported.spec(), dbms_knobs) for knob, imported in dbms_knobs.items()}
+        files[Path("dbms") / f"{dbms}.yaml"] = _dbms(dbms, known_dbms.get(dbms), described)
     for device in devices:
         facts = table.case_facts[("device", device)]
         about = {"name": device, "description": f"device of imported runs ({facts['tier']})", "path": "."}
@@ -50,6 +49,15 @@ def spec_files(
         "knobs": {dbms: {knob: _choice(imported) for knob, imported in of.items()} for dbms, of in knobs.items()},
     }
     return files
+
+
+def _with_own_risks(about: dict[str, Any], knobs: Collection[str]) -> dict[str, Any]:
+    """Return a knob of which a value is a risk in any case where the table lacks a knob that decides."""
+    marks = about.get("durability")
+    if not isinstance(marks, dict):
+        return about
+    lacking = {value for value, mark in marks.items() if mark is not True and parse_expression(mark).names - set(knobs)}
+    return {**about, "durability": {**marks, **dict.fromkeys(lacking, True)}}
 
 
 def _choice(knob: ImportedKnob) -> dict[str, Any] | None:

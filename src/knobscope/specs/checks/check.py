@@ -50,7 +50,7 @@ def check_dbms(document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
             expected = f"one of {sorted(dbms.writing)}, which `writing` describes"
             yield document.problem(("knobs", name, "apply"), repr(knob.apply), expected)
         yield from _check_requires(document, dbms, name)
-        yield from _check_when(document, dbms, name)
+        yield from _check_conditions(document, dbms, name)
     if cycle := find_cycle(dbms.knobs):
         found = f"a circle: {' -> '.join(cycle)}"
         yield document.problem(("knobs", cycle[0], "requires"), found, "each relation stated at one knob only")
@@ -76,21 +76,22 @@ def _check_requires(document: Document, dbms: Dbms, name: str) -> Iterator[SpecP
             yield document.problem(location, problem, "an expression that the defaults satisfy")
 
 
-def _check_when(document: Document, dbms: Dbms, name: str) -> Iterator[SpecProblem]:
-    """Yield what is wrong with a `when`, which the defaults need not satisfy: that is what it is there for."""
-    condition = dbms.knobs[name].condition
-    if condition is None:
-        return
-    location = ("knobs", name, "when")
-    if name in condition.names:
-        yield document.problem(location, f"the knob's own name in `{condition.text}`", "names of other knobs")
-    unknown = list(_find_unknown_names(document, dbms, location, condition))
-    yield from unknown
-    if not unknown:
-        try:
-            condition.holds({**{key: knob.default for key, knob in dbms.knobs.items()}, **_SOME_WORKLOAD})
-        except UserError as error:
-            yield document.problem(location, str(error), "an expression that can be evaluated with the defaults")
+def _check_conditions(document: Document, dbms: Dbms, name: str) -> Iterator[SpecProblem]:
+    """Yield what is wrong with `when` and under `durability`; the defaults need not satisfy what is there."""
+    knob = dbms.knobs[name]
+    conditions: list[tuple[Location, Expression]] = [(("when",), knob.condition)] if knob.condition else []
+    conditions += [(("durability", value), condition) for value, condition in knob.risk_conditions.items()]
+    for keys, condition in conditions:
+        location = ("knobs", name, *keys)
+        if name in condition.names:
+            yield document.problem(location, f"the knob's own name in `{condition.text}`", "names of other knobs")
+        unknown = list(_find_unknown_names(document, dbms, location, condition))
+        yield from unknown
+        if not unknown:
+            try:
+                condition.holds({**{key: knob.default for key, knob in dbms.knobs.items()}, **_SOME_WORKLOAD})
+            except UserError as error:
+                yield document.problem(location, str(error), "an expression that can be evaluated with the defaults")
 
 
 def _find_unknown_names(

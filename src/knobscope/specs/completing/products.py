@@ -65,7 +65,7 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "sweep": "when",
         "tune verdict": "durability",
         "verdict": "control expect mechanism proposal",
-        "report": "description source",
+        "report": "description source built_in",
         "nothing": "since until category",
     },
     Device: {

@@ -337,6 +337,19 @@ class Dbms(SpecModel):
         """Return the part whose device a knob of a study's layout chooses; None for every other knob."""
         return next((part for name, part in self.layout_parts.items() if part_knob(name) == knob), None)
 
+    def list_chosen(self) -> list[str]:
+        """Return the settings of the default configuration that the spec chooses instead of what is built in."""
+        return [
+            f"{name} = {self.write(name, knob.default)} (built in: {self.write(name, knob.built_in)})"
+            for name, knob in self.knobs.items()
+            if knob.built_in is not None
+        ]
+
+    def list_risks(self, configuration: Mapping[str, Value], names: Iterable[str]) -> list[str]:
+        """Return the knobs of these whose values risk committed data in a configuration; missing ones have defaults."""
+        whole = {name: knob.default for name, knob in self.knobs.items()} | dict(configuration)
+        return [name for name in names if name in self.knobs and self.knobs[name].risks(whole[name], whole)]
+
     def write(self, knob: str, value: Value) -> str:
         """Return a value as the DBMS wants it written."""
         if isinstance(value, bool):

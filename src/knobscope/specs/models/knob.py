@@ -1,9 +1,10 @@
 """A knob: what a user may set in a DBMS, and what is known about it."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from knobscope.specs.models.expression import Expression, parse_expression
 from knobscope.specs.models.quantity import count_units
@@ -34,6 +35,8 @@ Mechanism = Literal[
 KnobProperty = Literal["trade_off", "optimisation", "resource", "function", "none"]
 
 _NUMERIC = ("integer", "real")
+#: Text in the language of `requires`.
+Condition = Annotated[str, AfterValidator(lambda text: parse_expression(text).text)]
 Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 
 
@@ -75,7 +78,15 @@ class Knob(SpecModel):
     values: Annotated[list[Value], Field(min_length=2)] | None = Field(
         default=None, description="All values of an enum, in the order that counts as raising it."
     )
-    default: Value = Field(description="The value the DBMS uses when nobody sets the knob.")
+    default: Value = Field(
+        description="The value in the default configuration of studies: what the DBMS uses when nobody sets the knob, "
+        "unless `built_in` is there."
+    )
+    built_in: Value | None = Field(
+        default=None,
+        description="What the DBMS uses when nobody sets the knob, where the spec chooses another `default`; of an "
+        "enum also what is none of `values`.",
+    )
     unit: str | None = Field(default=None, description="Unit of a number, as the DBMS counts it, e.g. 8kB or ms.")
     scale: Literal["linear", "log"] = Field(
         default="linear", description="Spacing of values between the ends of `range`."
@@ -89,12 +100,12 @@ class Knob(SpecModel):
         description="When a new value takes effect: a fresh load of the data, a restart "
         "(or a new connection), or at once."
     )
-    requires: str | None = Field(
+    requires: Condition | None = Field(
         default=None,
         description="What must hold between this knob, other knobs, and `threads` and `records` of the workload, "
         "e.g. max_wal_size >= 2 * min_wal_size.",
     )
-    when: str | None = Field(
+    when: Condition | None = Field(
         default=None,
         description="What must hold of other knobs, `threads` and `records` for this knob to count at all, in the "
         "language of `requires`, e.g. commit_delay > 0. Where the default configuration does not satisfy it, the sweep "
@@ -109,8 +120,11 @@ class Knob(SpecModel):
         description="Values that the DBMS takes for another one, e.g. {1000: 1024} where it rounds; plans have 1024.",
     )
     mechanism: Mechanism = Field(description="The I/O mechanism that it steers.")
-    durability: bool | list[Value] = Field(
-        default=False, description="The values that risk committed data; true where every change does."
+    durability: bool | list[Value] | dict[bool | int | float | str, Literal[True] | Condition] = Field(
+        default=False,
+        description="The values that risk committed data; true where every change does. Of values that do so only "
+        "together with others, a mapping: {off: true, full: journal_mode == 'delete'}, with conditions in the language "
+        "of `requires`.",
     )
     expect: Literal["faster", "slower", "none"] | None = Field(
         default=None,
@@ -147,13 +161,6 @@ class Knob(SpecModel):
     description: str | None = Field(default=None, description="What it does, in a sentence.")
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
 
-    @field_validator("requires", "when")
-    @classmethod
-    def _parses(cls, text: str | None) -> str | None:
-        if text is not None:
-            Expression(text)
-        return text
-
     @field_validator("range")
     @classmethod
     def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
@@ -165,12 +172,15 @@ class Knob(SpecModel):
             yield from shape
             return
         yield from find_repeated(("values",), self.values or [])
-        if (problem := self.problem_with(self.default)) is not None:
-            yield Misfit(("default",), repr(self.default), f"another value: it {problem}")
+        for key, value in (("default", self.default), ("built_in", None if self.type == "enum" else self.built_in)):
+            if value is not None and (problem := self.problem_with(value)) is not None:
+                yield Misfit((key,), repr(value), f"another value: it {problem}")
+        if self.built_in is not None and same_value(self.built_in, self.default):
+            yield Misfit(("built_in",), f"{self.built_in!r}, the `default`", "it only where it is another value")
         if self.control:
             yield from self._find_effects()
-        risky = self.durability if isinstance(self.durability, list) else []
-        yield from find_repeated(("durability",), risky)
+        if isinstance(self.durability, list):
+            yield from find_repeated(("durability",), self.durability)
         if self.default in self.refused or self.default in self.becomes:
             yield Misfit(
                 ("default",), repr(self.default), "a value that is neither `refused` nor `becomes` another one"
@@ -180,7 +190,10 @@ class Knob(SpecModel):
             ((key, value), value) for key, values in keyed.items() for value in values
         ]
         named += [(("becomes", value), effective) for value, effective in self.becomes.items()]
-        named += [(("durability", index), value) for index, value in enumerate(risky)]
+        has_keys = isinstance(self.durability, dict)
+        named += [
+            (("durability", value if has_keys else index), value) for index, value in enumerate(self.risky_values)
+        ]
         for location, value in named:
             if (problem := self.problem_with(value)) is not None:
                 yield Misfit(location, repr(value), f"a value that the knob can take: it {problem}")
@@ -214,11 +227,41 @@ class Knob(SpecModel):
             expected = "linear, or a range above 0 (put 0 under `special`)"
             yield Misfit(("scale",), f"log for the range {self.range}", expected)
 
-    def risks(self, text: str) -> bool:
-        """Whether a value, as tables hold it (JSON, words without quotes), risks committed data."""
+    @property
+    def risky_values(self) -> list[Value]:
+        """The values that risk committed data, some of them only together with others; nothing where all do."""
+        return [] if isinstance(self.durability, bool) else list(self.durability)
+
+    @property
+    def risk_conditions(self) -> dict[Value, Expression]:
+        """The values that risk committed data only together with others, each with its condition."""
+        marks = self.durability if isinstance(self.durability, dict) else {}
+        return {value: parse_expression(text) for value, text in marks.items() if isinstance(text, str)}
+
+    def risks(self, value: Value, configuration: Mapping[str, Value]) -> bool:
+        """Whether a value risks committed data in a configuration; where that lacks a knob that decides, it does."""
         if isinstance(self.durability, bool):
             return self.durability
-        return text in map(value_text, self.durability)
+        if not any(same_value(value, risky) for risky in self.risky_values):
+            return False
+        condition = self.risk_conditions.get(value)
+        return condition is None or not condition.names <= configuration.keys() or condition.holds(configuration)
+
+    def read(self, text: str) -> Value:
+        """Return the value that tables hold as this text (JSON, words without quotes)."""
+        for value in (*self.possible_values, *self.special):
+            if value_text(value) == text:
+                return value
+        try:
+            number: Value = json.loads(text)
+        except ValueError:
+            return text
+        return number
+
+    @property
+    def own_default(self) -> Value:
+        """What the DBMS uses when nobody sets the knob."""
+        return self.default if self.built_in is None else self.built_in
 
     @property
     def possible_values(self) -> list[Value]:

@@ -321,8 +321,10 @@ def _add_fits(connection: "duckdb.DuckDBPyConnection", paths: Sequence[Path], sp
 def _is_risk(specs: StudySpecs, dbms: str, row: Mapping[str, Any]) -> bool:
     """Whether a spec that was corrected since the ranking calls a tunable value a risk; the default is none."""
     knob = specs.dbms[dbms].knobs.get(row["knob"])
-    default = specs.study.baseline.get(dbms, {}).get(row["knob"], knob.default if knob is not None else None)
-    return knob is not None and row["value"] != default and knob.risks(level_text(knob, row["value"]))
+    baseline = specs.study.baseline.get(dbms, {})
+    if knob is None or row["value"] == baseline.get(row["knob"], knob.default):
+        return False
+    return bool(specs.dbms[dbms].list_risks({**baseline, row["knob"]: row["value"]}, [row["knob"]]))
 
 
 def _beside(point: Mapping[str, Any]) -> str | None:

@@ -170,15 +170,17 @@ def _add_knob_columns(effects: "pd.DataFrame", specs: StudySpecs) -> "pd.DataFra
 
     rows = []
     for (dbms, name, cell, beside), group in effects.groupby(["dbms", "knob", "baseline", "beside"], dropna=False):
-        beside_values = {} if pd.isna(beside) else json.loads(beside)
         baseline = None if pd.isna(cell) else cell  # runs that were measured elsewhere may not tell their default
-        knob: Knob | None = specs.dbms[dbms].knobs.get(name)
-        changed = [(specs.dbms[dbms].knobs.get(beside_knob), text) for beside_knob, text in beside_values.items()]
+        knobs = specs.dbms[dbms].knobs
+        knob: Knob | None = knobs.get(name)
+        changed = {} if pd.isna(beside) else json.loads(beside)
         about = {key: getattr(knob, key, None) for key in ("unit", "mechanism")} | _expectation(knob)
         key = {"dbms": dbms, "knob": name, "baseline": baseline, "beside": None if pd.isna(beside) else beside}
         for value, step in steps_from(knob, baseline, list(group["value"].unique())).items():
-            risky = any(spec is not None and spec.risks(text) for spec, text in [(knob, value), *changed])
-            rows.append({**key, "value": value, "step": step, "durability": risky, **about})
+            texts = {name: value, **changed}
+            values = {key: knobs[key].read(text) for key, text in texts.items() if key in knobs}
+            risky = specs.dbms[dbms].list_risks(specs.study.baseline.get(dbms, {}) | values, texts)
+            rows.append({**key, "value": value, "step": step, "durability": bool(risky), **about})
     described = pd.DataFrame(rows).astype({"step": "Int64", **{name: effects[name].dtype for name in _CHANGE[2:]}})
     return effects.merge(described, how="left", on=["dbms", *_CHANGE])
 

@@ -74,7 +74,7 @@ def pick_fastest(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> 
         space, changed = case_space(specs, case), _list_changed(connection, specs, case, names)
         options = [option for option in _list_options(space, changed) if _is_possible(space, option.changes)]
         least = math.log1p(specs.study.thresholds.min_effect)
-        without_risk = [option for option in options if not _risks(space, option.changes)]
+        without_risk = [option for option in options if not _risks(space, dict(option.changes))]
         picked = [("none", option.changes) for option in _list_fastest(without_risk, least)[:1]]
         fastest = _list_fastest(options, least)
         if fastest and not any(option in without_risk for option in fastest):
@@ -163,8 +163,8 @@ def _list_fastest(options: Sequence[_Option], least: float) -> list[_Option]:
     return sorted(close, key=lambda option: (len(option.changes), option.steps, -option.least, repr(option.changes)))
 
 
-def _risks(space: DesignSpace, changes: Changes) -> bool:
-    return any(space.dbms.knobs[name].risks(value_text(value)) for name, value in changes)
+def _risks(space: DesignSpace, changes: Mapping[str, Value]) -> bool:
+    return bool(space.dbms.list_risks({**space.default, **changes}, changes))
 
 
 def _is_possible(space: DesignSpace, changes: Changes) -> bool:

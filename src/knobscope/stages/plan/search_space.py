@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor, value_text
+from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor
 from knobscope.stages.plan import DesignSpace, case_space
 
 __all__ = ["Parameter", "SearchSpace", "search_space"]
@@ -103,10 +103,12 @@ def search_space(
     # The load and the system below are given: only the DBMS is tuned to them.
     order = [name for name in order if not is_factor(name)]
     every = [_parameter(name, knobs[name], choices[name], space.default[name]) for name in order]
+    usual = {name: knob.default for name, knob in knobs.items()} | dict(space.default)
+    given = {name: value for name, value in usual.items() if name not in order}
     risky = (
         {}
         if with_durability
-        else {parameter.name: values for parameter in every if (values := _risky_values(parameter))}
+        else {parameter.name: values for parameter in every if (values := _risky_values(parameter, given))}
     )
     candidates = [
         _without(parameter, risky[parameter.name]) if parameter.name in risky else parameter for parameter in every
@@ -118,18 +120,20 @@ def search_space(
     return SearchSpace(case, space.dbms, parameters, fixed, risky, space, left_out)
 
 
-def _risky_values(parameter: Parameter) -> tuple[Value, ...]:
-    """Return the values of a parameter that risk committed data; the default stays, since it is what runs now."""
+def _risky_values(parameter: Parameter, given: Mapping[str, Value]) -> tuple[Value, ...]:
+    """Return the values of a parameter that risk committed data; the default stays, since it is what runs now.
+
+    `given` are the knobs that nobody tunes: what risks data only together with others is left out unless those see to
+    it that it does not.
+    """
     if parameter.is_number:
         low, high = parameter.bounds
-        listed: Sequence[Value] = (
-            parameter.knob.durability if isinstance(parameter.knob.durability, list) else [low, high]
-        )
+        listed = [low, high] if parameter.knob.durability is True else parameter.knob.risky_values
         inside = [value for value in listed if not isinstance(value, str) and low <= value <= high]
         values = [*(value for value in inside if value not in parameter.special), *parameter.special]
     else:
         values = [*parameter.choices]
-    return tuple(value for value in values if value != parameter.default and parameter.knob.risks(value_text(value)))
+    return tuple(value for value in values if value != parameter.default and parameter.knob.risks(value, given))
 
 
 def _without(parameter: Parameter, risky: Sequence[Value]) -> Parameter | None:

@@ -183,12 +183,13 @@ def tunable_values(space: DesignSpace) -> dict[str, list[Value]]:
     """
     tunable = {}
     for name, levels in space.levels.items():
-        knob = space.dbms.knobs[name]
         changed = {level: {**space.default, name: level} for level in levels if level != space.default[name]}
         values = [
             level
             for level, configuration in changed.items()
-            if not knob.risks(value_text(level)) and space.counts(name, configuration) and space.allows(configuration)
+            if not space.dbms.list_risks(configuration, [name])
+            and space.counts(name, configuration)
+            and space.allows(configuration)
         ]
         if values and not is_factor(name):
             tunable[name] = values

@@ -49,9 +49,10 @@ def _read(data: StudyData, case: Case) -> list[FastestRow]:
 
 def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
     dbms, changes = data.specs.dbms[case.dbms], json.loads(row["changes"])
-    risky = [name for name, value in changes.items() if dbms.knobs[name].risks(value_text(value))]
+    configuration = json.loads(row["configuration"])
+    risky = dbms.list_risks(configuration, changes)
     is_certain = bool(row["pairs"]) and (row["again_low"] or 0.0) > 0
-    inherited = [] if data.is_imported else list_inherited_risks(data, case, json.loads(row["configuration"]), changes)
+    inherited = [] if data.is_imported else list_inherited_risks(data, case, configuration, changes)
     risks = [f"{join_words(risky)} {'risks' if len(risky) == 1 else 'risk'} committed data"] if risky else []
     risks += [f"the default configuration risks committed data itself ({join_words(inherited)})"] if inherited else []
     cuts = row["risk"] == "none" and not data.is_imported and (row.get("cuts") or not inherited)
@@ -80,13 +81,11 @@ def list_inherited_risks(
     dbms, space = data.specs.dbms[case.dbms], case_space(data.specs, case)
     defaults = {name: knob.default for name, knob in dbms.knobs.items()}
     whole = {**defaults, **data.specs.study.baseline.get(case.dbms, {}), **configuration}
+    marked = [name for name, knob in dbms.knobs.items() if name not in changes and knob.risky_values]
     return [
         f"{name} = {format_value(dbms, name, value_text(whole[name]))}"
-        for name, knob in dbms.knobs.items()
-        if name not in changes
-        and isinstance(knob.durability, list)
-        and knob.risks(value_text(whole[name]))
-        and space.counts(name, whole)
+        for name in dbms.list_risks(whole, marked)
+        if space.counts(name, whole)
     ]
 
 

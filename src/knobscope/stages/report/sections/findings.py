@@ -275,7 +275,6 @@ def _card(data: StudyData, mismatch: Mismatch) -> Card:
     anchor = slug("finding", mismatch.number, worst["rule"], mismatch.knob or "")
     is_pictured = mismatch.number <= _MOST_PICTURED
     pictures = list(draw_pictures(data, worst, anchor)) if is_pictured else []
-    knob = data.knob(worst["dbms"], mismatch.knob)
     return Card(
         number=mismatch.number,
         anchor=anchor,
@@ -286,13 +285,22 @@ def _card(data: StudyData, mismatch: Mismatch) -> Card:
         devices=mismatch.names("device"),
         knob=mismatch.knob or "",
         subject="" if mismatch.knob else about.subject,
-        durability=knob is not None and any(knob.risks(row["value"]) for row in mismatch.findings if row["value"]),
+        durability=any(_risks(data, row) for row in mismatch.findings),
         values=[_card_value(data, mismatch, row) for row in mismatch.findings[:_MOST_VALUES]],
         omitted=max(len(mismatch.findings) - _MOST_VALUES, 0),
         pictures=pictures[:2],
         more=pictures[2:],
         no_pictures="" if is_pictured else f"Pictures are drawn for the {_MOST_PICTURED} costliest mismatches.",
     )
+
+
+def _risks(data: StudyData, row: FindingRow) -> bool:
+    """Whether the value of a finding risks committed data, all other knobs at their defaults."""
+    dbms, name = data.specs.dbms.get(row["dbms"] or ""), row["knob"] or ""
+    if dbms is None or name not in dbms.knobs or not row["value"]:
+        return False
+    changed = {**data.specs.study.baseline.get(dbms.name, {}), name: dbms.knobs[name].read(row["value"])}
+    return bool(dbms.list_risks(changed, [name]))
 
 
 def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:

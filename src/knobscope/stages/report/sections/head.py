@@ -298,6 +298,9 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
         "FROM runs GROUP BY dbms ORDER BY dbms"
     )
     yield "DBMS", "; ".join(f"{row['dbms']} {join_words(row['versions'] or [UNKNOWN])}" for row in versions) or UNKNOWN
+    for name, dbms in data.specs.dbms.items():
+        if chosen := dbms.list_chosen():
+            yield f"Default configuration of {name}", f"not as built in: {join_words(chosen)}"
     for profile in data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device"):
         properties = [profile[name] for name in ("tier", "block_device", "filesystem") if profile[name]]
         yield f"Device {profile['device']}", ", ".join(properties) or UNKNOWN

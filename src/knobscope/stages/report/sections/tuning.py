@@ -1,6 +1,5 @@
 """Section "Tuning": how fast tuners get how far with the first knobs of the ranking, and with all."""
 
-import json
 import math
 from dataclasses import dataclass
 from statistics import median
@@ -196,26 +195,19 @@ def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
 
 def _tell_risk(data: StudyData, row: Row, changes: list[tuple[str, str]]) -> str:
     """Return what power cuts showed, or which changes risk committed data where the study allowed that."""
-    risks = [name for name, value in changes if (knob := data.knob(row["dbms"], name)) and knob.risks(value)]
-    if risks and not row["cuts"]:
-        return f"Risks committed data ({', '.join(risks)}); no power was cut"
-    inherited = [] if row["cuts"] else _list_inherited(data, row, changes)
-    if inherited:
-        return f"The default configuration risks committed data itself ({', '.join(inherited)}); no power was cut"
-    return tell_cuts(cast("CutColumns", row))
-
-
-def _list_inherited(data: StudyData, row: Row, changes: list[tuple[str, str]]) -> list[str]:
-    """Return what a configuration leaves at a default that its spec marks as a risk."""
-    knobs = data.specs.dbms[row["dbms"]].knobs
+    if row["cuts"]:
+        return tell_cuts(cast("CutColumns", row))
+    dbms, changed = data.specs.dbms[row["dbms"]], [name for name, _ in changes]
     values = data.rows("SELECT knob, value FROM knob_values WHERE config_id = ?", row["config_id"])
     configuration = {
-        value["knob"]: value["value"] if knobs[value["knob"]].type == "enum" else json.loads(value["value"])
-        for value in values
-        if value["knob"] in knobs
+        value["knob"]: dbms.knobs[value["knob"]].read(value["value"]) for value in values if value["knob"] in dbms.knobs
     }
+    if risks := dbms.list_risks(configuration, changed):
+        return f"Risks committed data ({', '.join(risks)}); no power was cut"
     case = Case(row["dbms"], row["device"], row["workload"])
-    return list_inherited_risks(data, case, configuration, {name for name, _ in changes})
+    if inherited := list_inherited_risks(data, case, configuration, changed):
+        return f"The default configuration risks committed data itself ({', '.join(inherited)}); no power was cut"
+    return tell_cuts(cast("CutColumns", row))
 
 
 def _list_changes(data: StudyData, config_id: str | None) -> list[tuple[str, str]]:
