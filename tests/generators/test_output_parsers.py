@@ -54,6 +54,16 @@ def test_figures_are_those_that_the_generator_states(name: str, tmp_path: Path) 
     assert {figure: totals[figure] for figure in STATED[name]} == pytest.approx(STATED[name])
 
 
+def test_requests_that_a_pipeline_sends_beyond_the_number_are_counted(tmp_path: Path) -> None:
+    """As redis-benchmark -n 100000 -P 16 -c 3 counts them: their latencies it leaves out."""
+    whole = read_whole("redis_benchmark")
+    text = whole["stdout"].replace(b"100000 requests completed", b"100015 requests completed")
+    assert read("redis_benchmark", {**whole, "stdout": text}, tmp_path / "more").operations["ALL"]["ok"] == 100015
+    fewer = whole["stdout"].replace(b"100000 requests completed", b"99999 requests completed")
+    with pytest.raises(ValueError, match="requests"):
+        read("redis_benchmark", {**whole, "stdout": fewer}, tmp_path / "fewer")
+
+
 @pytest.mark.real
 def test_fio_lists_an_option_as_often_as_it_was_given(tmp_path: Path) -> None:
     """Knobs come after the options of the load, and replace some of them."""

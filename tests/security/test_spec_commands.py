@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,6 +178,8 @@ def test_no_command_of_a_spec_leaves_its_user_or_its_run(
             load_data(call)
             with CommandRun(call, warmup_s=0, measure_s=1, interval_ms=250, ask=dict) as run:
                 assert run.root_pid > 0
+                started_ns = time.time_ns()
+                assert run.wait_measuring(1) <= started_ns, "a DBMS in its generator runs before it is watched"
                 wait_for(seen, "run")
             server.process.terminate()
             server.stop()

@@ -173,9 +173,8 @@ class CommandRun:
         self._requests = math.ceil(speed * self._measure_s)
 
     def wait_measuring(self, timeout: float) -> int:
-        """Start the measured call, unless it has; returns the time in nanoseconds since 1970."""
-        self._measured_call()
-        return time.time_ns()
+        """Start the measured call, unless it has; returns when that was, in nanoseconds since 1970."""
+        return self._measured_call().begin_ns
 
     def wait_measured(self, timeout: float) -> int:
         """Wait for the end of the measured call; returns its time in nanoseconds since 1970."""
@@ -231,7 +230,7 @@ class _Process:
     ) -> None:
         program, generator = Path(command[0]).name, call.generator.name
         self._name, self._call = program if program == generator else f"{generator} ({program})", call
-        self._begin = time.monotonic()
+        self._begin, self.begin_ns = time.monotonic(), time.time_ns()
         self._lines: list[tuple[float, str]] = []
         self._bytes = 0
         self._process = supervise(

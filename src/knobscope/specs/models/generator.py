@@ -52,7 +52,10 @@ class Generator(SpecModel):
         description="What ends it: {seconds}, or {requests}, a number that is taken from the speed of the warm-up.",
     )
     warmup_requests: int = Field(
-        default=1000, gt=0, description="Operations of a first short warm-up, for a generator bound by their number."
+        default=1000,
+        gt=0,
+        description="Operations of a first short warm-up, for a generator bound by their number. There is one with "
+        "`warmup_s: 0`, too: its speed sets the number of the run.",
     )
     parser: OutputParser = Field(description="Which parser reads its output.")
     record_bytes: int = Field(
