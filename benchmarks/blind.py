@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from knobscope.devices import device_lock, open_device, take_down
+from knobscope.devices import open_locked, take_down
 from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device, Emulation
@@ -141,7 +141,7 @@ def mean_turn_us(model: DeviceModel) -> float:
 
 def measure(device: Device, mode: Mode) -> dict[str, Any]:
     """Characterise a device that does not exist before and after."""
-    with open_device(device, Path("/"), "blind") as opened, device_lock(opened.block):
+    with open_locked([device], Path("/"), "blind") as (opened,):
         profile = characterise_device(opened, mode)
     take_down(device, Path("/"))
     return profile

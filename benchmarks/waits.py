@@ -46,7 +46,7 @@ from wait_opinions import (
     open_postgresql,
 )
 
-from knobscope.devices import device_lock, find_block_device, load_device, open_device, take_down
+from knobscope.devices import find_block_device, load_device, open_locked, take_down
 from knobscope.specs import Dbms, Generator, Value, Workload, read_spec
 from knobscope.stages.measure import Bench, measure_run
 from knobscope.stages.prepare import load_values_of, prepare_snapshot
@@ -297,8 +297,7 @@ def compare_servers(args: argparse.Namespace, _: Path) -> int:
     missed = 0
     with ExitStack() as stack:
         stack.callback(take_down, device, ROOT)
-        opened = stack.enter_context(open_device(device, ROOT, "waits"))
-        stack.enter_context(device_lock(opened.block))
+        (opened,) = stack.enter_context(open_locked([device], ROOT, "waits"))
         watch = stack.enter_context(open_watch(opened.block, 4096, "device", "bpf", probes=["waits"]))
         for name, load in LOADS.items():
             if load.dbms not in args.dbms:

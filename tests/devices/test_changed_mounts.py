@@ -1,16 +1,33 @@
 """Settings of a real mount: set, felt, put back."""
 
+import json
 import os
 import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from emulated import find_direct_memory, require_loops
 
-from knobscope.devices import BlockDevice, SettingRefusedError, changed_mounts, mount_options, open_device
+from knobscope.devices import (
+    BlockDevice,
+    SettingRefusedError,
+    bring_up,
+    changed_mounts,
+    mount_options,
+    open_device,
+    open_locked,
+    take_down,
+)
 from knobscope.devices.block import read_counts
 from knobscope.devices.mounts import find_mount
 from knobscope.errors import UserError
-from knobscope.specs import Device
+from knobscope.specs import Device, Emulation
 
 pytestmark = pytest.mark.real
 
@@ -129,3 +146,82 @@ def test_a_copy_of_the_mount_that_stays_is_named(
             finally:
                 process.kill()
         assert find_mount(opened.directory).point.name == "mount"
+
+
+#: Opens an emulated device as a stage does, and says so; with settings it keeps them until it is killed.
+_STAGE = """
+import json, sys, time
+from pathlib import Path
+from knobscope.devices import changed_mounts, changed_queue, open_locked
+from knobscope.specs import Device
+settings = json.loads(sys.argv[2])
+with open_locked([Device.model_validate_json(sys.argv[1])], Path("/"), "other") as (opened,):
+    with changed_queue([opened.block], {"scheduler": "mq-deadline"} if settings else {}):
+        with changed_mounts([opened.directory], settings):
+            print("open", flush=True)
+            time.sleep(600 if settings else 0)
+"""
+
+
+def start_stage(device: Device, **settings: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", _STAGE, device.model_dump_json(exclude_unset=True), json.dumps(settings)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.fixture
+def in_memory(open_directory: Path) -> Iterator[Device]:
+    """An emulated device in main memory, whose lock nobody else waits for."""
+    require_loops()
+    with tempfile.TemporaryDirectory(dir=find_direct_memory(open_directory)) as images:
+        emulation = Emulation(image_directory=images, size="64MiB")
+        device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
+        yield device
+        take_down(device, Path("/"))
+
+
+def test_who_waits_for_a_device_keeps_nothing_open_on_it(in_memory: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mount_options, "_PATIENCE_S", 0.5)
+    with ExitStack() as stack:
+        with open_locked([in_memory], Path("/"), "study") as (opened,):
+            other = stack.enter_context(start_stage(in_memory))
+            assert other.stderr is not None and other.stdout is not None
+            assert "waiting for disk" in other.stderr.readline()
+            with changed_mounts([opened.directory], {"data": "journal"}) as effective:
+                assert effective == {"data": "journal"}
+        assert other.stdout.readline() == "open\n"
+        assert other.wait() == 0
+
+
+def test_a_device_is_not_brought_up_while_it_is_mounted_anew(in_memory: Device) -> None:
+    with open_locked([in_memory], Path("/"), "study") as (opened,):
+        done = threading.Event()
+
+        def bring_up_again_and_again() -> None:
+            while not done.is_set():
+                bring_up(in_memory, Path("/"))
+
+        with ThreadPoolExecutor(1) as pool:
+            others = pool.submit(bring_up_again_and_again)
+            try:
+                for data in ("journal", "writeback") * 3:
+                    with changed_mounts([opened.directory], {"data": data}) as effective:
+                        assert effective == {"data": data}
+            finally:
+                done.set()
+            others.result()
+
+
+def test_what_a_killed_run_has_set_is_undone(in_memory: Device, capsys: pytest.CaptureFixture[str]) -> None:
+    before = find_mount(bring_up(in_memory, Path("/"))).options
+    with start_stage(in_memory, barrier=False, commit_s=60, data="journal", atime="noatime") as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        other.kill()
+    mount = bring_up(in_memory, Path("/"))
+    assert {"nobarrier", "commit=60", "data=journal", "noatime"} <= find_mount(mount).options
+    with open_device(in_memory, Path("/"), "study") as opened:
+        assert find_mount(mount).options - {"commit=5", "data=ordered"} == before - {"commit=5", "data=ordered"}
+        assert "[none]" in Path("/sys/block", opened.block.name, "queue/scheduler").read_text()
+    assert "a killed run left" in capsys.readouterr().err
+    with open_device(in_memory, Path("/"), "study"):
+        assert "left" not in capsys.readouterr().err

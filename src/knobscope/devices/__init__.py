@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from knobscope.devices.preconditioning import precondition
     from knobscope.devices.queue import SettingRefusedError, changed_queue
     from knobscope.devices.scattering import make_scattering_directory
-    from knobscope.devices.scratch import OpenDevice, close_device, count_scratch_bytes, open_device, require_free
+    from knobscope.devices.scratch import (
+        OpenDevice,
+        close_device,
+        count_scratch_bytes,
+        open_device,
+        open_locked,
+        require_free,
+    )
     from knobscope.devices.spec import load_device
 
 __all__ = [
@@ -34,6 +41,7 @@ __all__ = [
     "load_device",
     "make_scattering_directory",
     "open_device",
+    "open_locked",
     "open_powered_disk",
     "precondition",
     "read_filesystem",
@@ -54,7 +62,7 @@ _HOMES = {
     "preconditioning": ("precondition",),
     "queue": ("SettingRefusedError", "changed_queue"),
     "scattering": ("make_scattering_directory",),
-    "scratch": ("OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"),
+    "scratch": ("OpenDevice", "close_device", "count_scratch_bytes", "open_device", "open_locked", "require_free"),
     "spec": ("load_device",),
 }
 

@@ -11,9 +11,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from knobscope.devices.block import find_block_device
+from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.disks import find_tier, is_loop_direct
 from knobscope.devices.folder import DeviceFolder, awaiting_end, claim_folder
+from knobscope.devices.mount_options import restore_mount
 from knobscope.devices.owners import add_owner, find_owner
 from knobscope.devices.privileged import call_helper, make_filesystem, run_as_root, set_queue
 from knobscope.devices.warden import start_warden
@@ -22,7 +23,7 @@ from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_model import Delay
 
-__all__ = ["bring_up", "exists", "take_down"]
+__all__ = ["bring_up", "exists", "find_loop", "take_down", "undo_settings"]
 
 #: What an image is made with; all of it is lost when another one is made.
 _SHAPE = ("size", "filesystem", "block_bytes", "journal")
@@ -48,6 +49,19 @@ def bring_up(device: Device, root: Path, owner: int | None = None) -> Path:
         if not folder.is_mounted:
             _mount(folder, emulation)
         return folder.mount
+
+
+def find_loop(device: Device, root: Path) -> BlockDevice:
+    """Bring an emulated device up and return its block device; its mount is not looked at, which may come and go."""
+    bring_up(device, root)
+    return find_block_device(Path("/dev", str(_folder_of(device, root).find_loop())))
+
+
+def undo_settings(device: Device, root: Path) -> None:
+    """Undo what a killed run has set of the kernel for an emulated device; its disk must be locked."""
+    folder = _folder_of(device, root)
+    set_queue(str(folder.find_loop()), rotational=_is_rotational(folder, _require_emulation(device)))
+    restore_mount(folder.mount)
 
 
 def exists(device: Device, root: Path) -> bool:

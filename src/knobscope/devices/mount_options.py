@@ -1,18 +1,21 @@
 """Settings with which a file system is mounted: changed for a run and put back after it."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from knobscope.devices.folder import DeviceFolder, claim_folder
 from knobscope.devices.mounts import Mount, find_mount
 from knobscope.devices.own_directory import released
 from knobscope.devices.privileged import run_as_root
 from knobscope.devices.queue import SettingRefusedError
 from knobscope.errors import UserError
+from knobscope.processes.view import DEVICES_FOLDER
 
-__all__ = ["changed_mounts"]
+__all__ = ["changed_mounts", "restore_mount"]
 
 _ATIMES = ("noatime", "relatime")
 #: A mount keeps the flag that it has, and noatime wins over all others: what it had is taken back first.
@@ -56,6 +59,17 @@ _SETTINGS = {
     ),
     "data": _Setting(lambda value: f"data={value}", _read_data, needs_new_mount=True),
 }
+#: What a file system has that was mounted without options, as those of emulated devices are.
+_USUAL = {"barrier": True, "commit_s": _EXT4_COMMIT_S, "atime": "relatime", "data": "ordered"}
+
+
+def restore_mount(directory: Path) -> None:
+    """Mount the file system of a directory with the usual settings, where a killed run has left others."""
+    point = find_mount(directory).point
+    if left := {name: value for name, value in _USUAL.items() if _read(point, name) != value}:
+        shown = ", ".join(f"{name} = {value}" for name, value in left.items())
+        print(f"a killed run left settings of {point}, which are undone: {shown}", file=sys.stderr)
+        _put_back(point, {name: _USUAL[name] for name in left})
 
 
 @contextmanager
@@ -73,11 +87,15 @@ def changed_mounts(directories: Sequence[Path], settings: Mapping[str, object]) 
             _write(point, settings)
         yield {setting: _read(point, setting) for point in points[:1] for setting in settings}
     finally:
-        try:
-            for point, values in zip(points, before, strict=True):
-                _write(point, values)
-        except SettingRefusedError as error:  # what was there before cannot be the fault of what was asked for
-            raise UserError(str(error)) from error
+        for point, values in zip(points, before, strict=True):
+            _put_back(point, values)
+
+
+def _put_back(point: Path, settings: Mapping[str, object]) -> None:
+    try:
+        _write(point, settings)
+    except SettingRefusedError as error:  # what was there before cannot be the fault of what was asked for
+        raise UserError(str(error)) from error
 
 
 def _read(point: Path, setting: str) -> object:
@@ -107,7 +125,7 @@ def _mount_anew(point: Path, options: str) -> None:
     """Unmount a file system and mount it with options; where that fails, it is mounted as it was."""
     mount = find_mount(point)
     flags = ",".join(flag for flag in _FLAGS if flag in mount.options) or "defaults"
-    with released(point):
+    with _claimed(point), released(point):
         _unmount(point)
         try:
             _await_end(mount)
@@ -115,6 +133,14 @@ def _mount_anew(point: Path, options: str) -> None:
         except UserError:
             run_as_root("mount", ["-o", flags, mount.source, str(point)])
             raise
+
+
+def _claimed(point: Path) -> AbstractContextManager[None]:
+    """Keep others from bringing up an emulated device meanwhile, who would find it unmounted and mount it."""
+    folder = point.parent
+    if folder.parent.name != DEVICES_FOLDER:
+        return nullcontext()
+    return claim_folder(DeviceFolder(folder.name, folder.parent.parent))
 
 
 class _InUseError(UserError):

@@ -6,22 +6,23 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.disks import find_tier
-from knobscope.devices.emulation import bring_up, take_down
+from knobscope.devices.emulation import bring_up, find_loop, take_down, undo_settings
+from knobscope.devices.lock import device_lock
 from knobscope.devices.mounts import find_mount
 from knobscope.devices.own_directory import hold_directory, make_directory
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Tier
 from knobscope.text.formats import format_size, loosen_units
 
-__all__ = ["OpenDevice", "close_device", "count_scratch_bytes", "open_device", "require_free"]
+__all__ = ["OpenDevice", "close_device", "count_scratch_bytes", "open_device", "open_locked", "require_free"]
 
 _FOLDER = ".knobscope"
 #: What a file system answers to writes after an error of its device: it has shut down, or turned read-only.
@@ -60,12 +61,32 @@ def require_free(directory: Path, needed: int, purpose: str) -> None:
 
 
 @contextmanager
+def open_locked(devices: Sequence[Device], root: Path, study: str) -> Iterator[list[OpenDevice]]:
+    """Yield devices as open_device does; they belong to this process alone until the end.
+
+    They are locked before anything on them is opened: whoever has the lock may be mounting their file systems anew.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(device_lock(*(_find_block(device, root) for device in devices)))
+        yield [stack.enter_context(open_device(device, root, study)) for device in devices]
+
+
+def _find_block(device: Device, root: Path) -> BlockDevice:
+    if device.emulate is None:
+        return find_block_device(_require_directory(device, root))
+    if device.model is not None:
+        ensure_calibrated()
+    return find_loop(device, root)
+
+
+@contextmanager
 def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
     """Yield the device with the scratch directory ``<path>/.knobscope/<study>`` on it; an emulated one is brought up.
 
-    What stages put into the directory stays for later stages; an empty one is removed at the end. Relative paths of the
-    spec start from `root`. An emulated device whose file system has failed is made anew. Raises UserError when the
-    directory cannot be used.
+    The caller holds the lock of the disk. What stages put into the directory stays for later stages; an empty one is
+    removed at the end. Relative paths of the spec start from `root`. An emulated device whose file system has failed is
+    made anew, and one on which a killed run left settings gets its own back. Raises UserError when the directory cannot
+    be used.
     """
     if device.model is not None:
         ensure_calibrated()
@@ -105,6 +126,7 @@ def _bring_up_sound(device: Device, root: Path) -> Path:
     """
     path = bring_up(device, root)
     if (problem := _find_failure(path)) is None:
+        undo_settings(device, root)
         return path
     print(f"device {device.name}: its file system has failed ({problem}), so it is made anew", file=sys.stderr)
     take_down(device, root)

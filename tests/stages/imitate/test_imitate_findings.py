@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def finding(rule: str, knob: str | None, value: str | None, **other: Any) -> dic
 def confirm(
     database: duckdb.DuckDBPyConnection, rows: list[dict[str, Any]], opened: OpenDevice | None = None
 ) -> list[dict[str, Any]]:
-    return imitate_findings(rows, RULES, database, {"loop": opened} if opened else {}, 1)
+    return imitate_findings(rows, RULES, database, {"loop": nullcontext([opened])} if opened else {}, 1)
 
 
 def side(*runs: str) -> Side:

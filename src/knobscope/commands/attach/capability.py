@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.program import Running
-from knobscope.devices import device_lock, find_block_device, open_device
+from knobscope.devices import find_block_device, open_locked
 from knobscope.durable_files import DamagedFileError, write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Device
@@ -66,7 +66,7 @@ def measure_device(directory: Path, data: DataPlace, out: Path | None) -> Device
     device = Device(
         name=block.name, description="device of a running server", tier="auto", path=str(directory.resolve())
     )
-    with open_device(device, Path(), "attach") as opened, device_lock(opened.block):
+    with open_locked([device], Path(), "attach") as (opened,):
         profile = characterise_device(opened, "quick")
     if out is not None:
         write_sealed(out, profile)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from knobscope.devices import OpenDevice, device_lock, open_device
+from knobscope.devices import OpenDevice, open_locked
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Device
@@ -31,7 +31,7 @@ _SCHEDULES: dict[Mode, Schedule] = {"quick": QUICK, "full": FULL}
 
 def write_profile(device: Device, root: Path, owner: str, mode: Mode, out: Path) -> DeviceProfile:
     """Measure a device and write its profile; `owner` names the scratch directory. Errors as in characterise_device."""
-    with open_device(device, root, owner) as opened, device_lock(opened.block):
+    with open_locked([device], root, owner) as (opened,):
         profile = characterise_device(opened, mode)
     write_sealed(out, profile)
     return profile

@@ -3,11 +3,10 @@
 import argparse
 import shutil
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from knobscope.devices import open_device
+from knobscope.devices import open_locked
 from knobscope.durable_files import read_sealed, whole_file, write_sealed
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
@@ -63,12 +62,8 @@ def _test(
     """Return the findings with what fio says of them: of those on one device, or of all."""
     testable = {row["device"] for row in findings if blamed_cause(row, specs.rules) is not None}
     wanted = set(specs.devices) if args.device is None else {args.device}
-    with ExitStack() as stack:
-        opened = {
-            name: stack.enter_context(open_device(specs.devices[name], args.root, specs.study.name))
-            for name in sorted(testable & wanted)
-        }
-        return imitate_findings(findings, specs.rules, connection, opened, args.seconds)
+    devices = {name: open_locked([specs.devices[name]], args.root, specs.study.name) for name in testable & wanted}
+    return imitate_findings(findings, specs.rules, connection, devices, args.seconds)
 
 
 def _join(findings: list[FindingRow], files: list[Path]) -> list[FindingRow]:

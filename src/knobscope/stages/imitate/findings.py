@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from knobscope.devices import BlockDevice, OpenDevice, device_lock
+from knobscope.devices import BlockDevice, OpenDevice
 from knobscope.errors import UserError
 from knobscope.specs import Rule, RuleCause
 from knobscope.stages.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
@@ -27,6 +28,8 @@ __all__ = ["blamed_cause", "imitate_findings"]
 
 _FILE_BYTES = 256 << 20
 
+Opening = AbstractContextManager[Sequence[OpenDevice]]
+
 
 class _UntestableError(Exception):
     """Why a finding cannot be put to the test, in words."""
@@ -42,16 +45,16 @@ def imitate_findings(
     findings: Sequence[FindingRow],
     rules: Mapping[str, Rule],
     connection: "duckdb.DuckDBPyConnection",
-    opened_devices: Mapping[str, OpenDevice],
+    devices: Mapping[str, Opening],
     seconds_per_finding: float,
 ) -> list[FindingRow]:
     """Return the findings (rows of `findings`, same order) with `confirmed` and `confirmation` filled in.
 
     Those that stage `remeasure` has judged keep what it said; where it only measured an effect again, what fio says
     comes after that. A refuted cause is told in the sentence.
-    `rules` are those of the study, `connection` is the database that `detect` wrote. A device is locked while fio is at
-    work on it. What cannot be tested is `not_tested`, and `confirmation` says why; other verdicts than mismatch have no
-    confirmation. Raises UserError when fio is missing.
+    `rules` are those of the study, `connection` is the database that `detect` wrote. `devices` open and lock the device
+    of a name, alone, for the time in which fio is at work on it. What cannot be tested is `not_tested`, and
+    `confirmation` says why; other verdicts than mismatch have no confirmation. Raises UserError when fio is missing.
     """
     rows = [row.copy() for row in findings]
     testable = []
@@ -70,7 +73,7 @@ def imitate_findings(
         find_fio()
     for device in dict.fromkeys(row["device"] for row, _ in testable):
         concerned = [(row, cause) for row, cause in testable if row["device"] == device]
-        _imitate_on_device(concerned, connection, opened_devices.get(str(device)), seconds_per_finding)
+        _imitate_on_device(concerned, connection, devices.get(str(device)), seconds_per_finding)
     for row, confirmation in measured_again:
         row["confirmation"] = f"{confirmation} {row['confirmation']}"
     return rows
@@ -79,14 +82,14 @@ def imitate_findings(
 def _imitate_on_device(
     tests: list[tuple[FindingRow, RuleCause]],
     connection: "duckdb.DuckDBPyConnection",
-    opened: OpenDevice | None,
+    opening: Opening | None,
     seconds: float,
 ) -> None:
     """Fill in the rows of one device; one that cannot be used leaves them untested, with the reason."""
     try:
-        if opened is None:
+        if opening is None:
             raise _UntestableError(f"device {tests[0][0]['device']} is not available")
-        with device_lock(opened.block), lay_out_file(opened, _FILE_BYTES) as file:
+        with opening as (opened,), lay_out_file(opened, _FILE_BYTES) as file:
             for number, (row, cause) in enumerate(tests, start=1):
                 label = f"imitate {row['device']} {number}/{len(tests)} {row['rule']} {name_value(row)}"
                 try:

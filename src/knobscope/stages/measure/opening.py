@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from knobscope.devices import OpenDevice, device_lock, open_device
+from knobscope.devices import OpenDevice, open_device, open_locked
 from knobscope.errors import UserError
 from knobscope.specs import Case, StudySpecs, Value, with_filesystem
 from knobscope.stages.measure.block import Measurer
@@ -46,15 +46,13 @@ def open_measurer(
     facts = read_document(profile, DeviceProfile)
     workload = specs.workloads[case.workload]
     with ExitStack() as stack:
-        device = stack.enter_context(open_device(specs.devices[case.device], root, specs.study.name))
-        layout = {
-            name: stack.enter_context(open_device(specs.devices[name], root, specs.study.name))
-            for name in specs.layout_devices(case.dbms)
-        }
+        names = [case.device, *specs.layout_devices(case.dbms)]
+        devices = [specs.devices[name] for name in names]
+        device, *others = stack.enter_context(open_locked(devices, root, specs.study.name))
+        layout = dict(zip(names[1:], others, strict=True))
         _require_different(case.device, device, layout)
         opened = {case.device: device, **layout}
         blocks = [opened_device.block for opened_device in opened.values()]
-        stack.enter_context(device_lock(*blocks))
         _require_root(specs)
         watch = stack.enter_context(_open_watches(specs, device, layout, profile, traces))
         remove_leftovers(device.directory)

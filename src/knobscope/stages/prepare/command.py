@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from knobscope.devices import device_lock, open_device
+from knobscope.devices import open_device, open_locked
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
@@ -33,10 +33,7 @@ def _run(args: argparse.Namespace) -> int:
     dbms, workload = specs.dbms[case.dbms], specs.workloads[case.workload]
     plan = read_table([args.plan]).drop_duplicates("load_id")
     snapshots, rooms = {}, dict[Path, DiskRoom]()
-    with (
-        open_device(specs.devices[case.device], args.root, specs.study.name) as device,
-        device_lock(device.block),
-    ):
+    with open_locked([specs.devices[case.device]], args.root, specs.study.name):
         for number, row in enumerate(plan.itertuples(), start=1):
             values = load_values_of(dbms, json.loads(str(row.configuration)))
             shown = " ".join(f"{name}={value}" for name, value in values.items()) or "defaults"

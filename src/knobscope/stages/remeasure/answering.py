@@ -4,7 +4,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from knobscope.devices import close_device, count_scratch_bytes, open_device
+from knobscope.devices import close_device, count_scratch_bytes, open_locked
 from knobscope.errors import UserError
 from knobscope.specs import Device
 from knobscope.specs.models.quantity import Duration
@@ -69,7 +69,7 @@ def answer_with_delays(
 
 def _delay(bench: Bench, device: Device, answers: Mapping[Question, DelayedAnswer], runs: list[WhatIfRunRow]) -> None:
     """Let the answers take in runs behind the program, and add these to what was found, also where it ends early."""
-    with open_device(device, bench.root, bench.specs.study.name) as opened:
+    with open_locked([device], bench.root, bench.specs.study.name) as (opened,):
         room = _LEAST_ROOM + _ROOM * count_scratch_bytes(opened)
         base = delayed_device(device, NO_DELAY, {}, opened.filesystem, room)
     try:
