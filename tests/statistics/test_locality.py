@@ -3,6 +3,7 @@
 import tracemalloc
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_a_scan_has_no_useful_cache_and_a_loop_needs_all_of_it() -> None:
 
 
 def test_memory_stays_bounded_when_requests_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """20,000 requests of 64 MiB are 328 million blocks of 4 KiB: the block grows instead."""
+    """20,000 requests of 64 MiB are 328 million blocks of 4 KiB: not each is looked at."""
     monkeypatch.setattr(locality, "_MOST_TOUCHED", 1 << 20)
     access = accesses(zipf(), size=64 << 20)
     tracemalloc.start()
@@ -89,9 +90,25 @@ def test_memory_stays_bounded_when_requests_are_large(monkeypatch: pytest.Monkey
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert measured is not None
-    assert measured.block_bytes > 4096
+    assert measured.rate < 0.01
     assert measured.working_set_bytes == pytest.approx((64 << 20) * len(np.unique(access.starts)), rel=0.05)
     assert peak < 200 << 20
+
+
+def test_requests_that_are_too_many_to_look_at_all_blocks_share_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scan, in requests that begin anywhere in a larger block, reads nothing twice; single blocks stay single."""
+    scan = accesses(np.arange(_N), size=64 << 10)
+    scan = replace(scan, starts=scan.starts + 4096)
+    every_16th = accesses(np.arange(_N) * 16, file=1)
+    both = Access(
+        *(np.concatenate([a, b]) for a, b in zip(vars(scan).values(), vars(every_16th).values(), strict=True))
+    )
+    monkeypatch.setattr(locality, "_MOST_TOUCHED", 3 * _N)
+    measured = measure_locality(both)
+    assert measured is not None
+    assert measured.rate < 1
+    assert measured.first_share == pytest.approx(1, abs=0.03)
+    assert measured.working_set_bytes == pytest.approx(measured.read_bytes, rel=0.03)
 
 
 def test_a_sample_of_few_hot_blocks_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:

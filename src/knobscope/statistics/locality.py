@@ -2,7 +2,10 @@
 
 A block is sampled when a hash of its address is below a limit, so every access to it is (SHARDS: Waldspurger et al.,
 FAST 2015). Distances among sampled blocks, divided by the sampling rate, are those among all. The limit falls until the
-sample is small enough, so memory is bounded whatever the trace is; a trace with fewer blocks is counted exactly.
+sample is small enough, so memory is bounded whatever the trace is; a trace with fewer blocks is counted exactly. Where
+requests touch so many blocks that to look at each would take too long, one block of each extent is looked at, chosen by
+a hash: a sample, too. Larger blocks would not do: a request that fills one in part would read what it does not, and two
+that share one would read it twice.
 """
 
 from collections.abc import Iterator
@@ -18,8 +21,8 @@ __all__ = ["Access", "CachePoint", "FileHeat", "Locality", "Range", "Window", "m
 
 Hashes = NDArray[np.uint64]
 
-_BLOCK = 4096  # bytes; doubled until requests touch no more than this many:
-_MOST_TOUCHED = 1 << 25
+_BLOCK = 4096  # bytes
+_MOST_TOUCHED = 1 << 25  # extents: of a block each, or of more until requests touch no more of them
 _CHUNK = 1 << 20
 #: Blocks of a sample, and accesses to them; accesses may be more when they go to fewer blocks than the last number.
 _MOST_BLOCKS, _MOST_ACCESSES, _LEAST_BLOCKS = 1 << 15, 1 << 21, 1 << 8
@@ -122,49 +125,53 @@ class _Sample:
 
 
 def measure_locality(access: Access) -> Locality | None:
-    """Return the locality of reads; None where nothing was read."""
+    """Return the locality of reads; None where nothing was read, or none of it is in the sample."""
     if not access.is_read.any():
         return None
-    block = _choose_block(access)
-    counts = _count_blocks(access, block)
-    sample = _take_sample(access, block, counts)
+    counts = _count(access, _BLOCK)
+    sample = _take_sample(access)
     reads = access.is_read[sample.requests]
+    if not reads.any():
+        return None
     expected = float(counts[access.is_read].sum()) * sample.rate
-    curve = _draw_curve(sample.distances[reads], expected, sample, block)
+    curve = _draw_curve(sample.distances[reads], expected, sample)
     first = min(1.0, float((sample.distances[reads] < 0).sum()) / expected)
     useful = _find_useful(curve, first)
-    held = (useful or 0) / block * sample.rate
+    held = (useful or 0) / _BLOCK * sample.rate
     is_missed = reads & ((sample.distances < 0) | (sample.distances >= held))
     return Locality(
-        block_bytes=block,
+        block_bytes=_BLOCK,
         rate=sample.rate,
         read_bytes=int(access.lengths[access.is_read].sum()),
-        working_set_bytes=round(len(np.unique(sample.blocks)) / sample.rate) * block,
+        working_set_bytes=round(len(np.unique(sample.blocks)) / sample.rate) * _BLOCK,
         first_share=first,
         useful_cache_bytes=useful,
         curve=curve,
-        windows=_list_windows(access, counts, sample, is_missed, block),
-        files=_list_files(access, counts, sample, is_missed, block),
+        windows=_list_windows(access, counts, sample, is_missed),
+        files=_list_files(access, counts, sample, is_missed),
     )
 
 
-def _count_blocks(access: Access, block: int) -> Ints:
-    lasts: Ints = np.maximum(access.starts + access.lengths - 1, access.starts) // block
-    return lasts - access.starts // block + 1
+def _count(access: Access, size: int) -> Ints:
+    """Return how many pieces of the address space, of so many bytes each, every request touches."""
+    lasts: Ints = np.maximum(access.starts + access.lengths - 1, access.starts) // size
+    return lasts - access.starts // size + 1
 
 
-def _choose_block(access: Access) -> int:
-    block = _BLOCK
-    while int(_count_blocks(access, block).sum()) > max(_MOST_TOUCHED, 2 * len(access.starts)):
-        block *= 2
-    return block
+def _choose_extent(access: Access) -> int:
+    """Return how many blocks an extent has, of each of which one is looked at."""
+    extent = 1
+    while int(_count(access, extent * _BLOCK).sum()) > max(_MOST_TOUCHED, 2 * len(access.starts)):
+        extent *= 2
+    return extent
 
 
-def _take_sample(access: Access, block: int, counts: Ints) -> _Sample:
+def _take_sample(access: Access) -> _Sample:
+    extent = _choose_extent(access)
     limit, most = np.uint64(2**63), 2**63  # hashes are below
     distinct: Hashes = np.zeros(0, np.uint64)
     kept: list[tuple[Hashes, Ints]] = []
-    for hashes, requests in _expand(access, block, counts):
+    for hashes, requests in _expand(access, extent):
         is_below = hashes < limit
         kept.append((hashes[is_below], requests[is_below]))
         distinct = np.union1d(distinct, kept[-1][0])
@@ -177,19 +184,23 @@ def _take_sample(access: Access, block: int, counts: Ints) -> _Sample:
     hashes = np.concatenate([part for part, _ in kept])
     numbers = np.searchsorted(distinct, hashes).astype(np.int64)
     owners = np.concatenate([owners for _, owners in kept])
-    return _Sample(float(limit) / most, owners, numbers, stack_distances(numbers))
+    return _Sample(float(limit) / most / extent, owners, numbers, stack_distances(numbers))
 
 
-def _expand(access: Access, block: int, counts: Ints) -> Iterator[tuple[Hashes, Ints]]:
-    """Yield the blocks of all requests, as hashes of file and address, with the number of the request, in parts."""
-    ends = np.cumsum(counts)
+def _expand(access: Access, extent: int) -> Iterator[tuple[Hashes, Ints]]:
+    """Yield blocks of all requests, one of each extent, as hashes of file and address; and the request of each."""
+    counts = _count(access, extent * _BLOCK)
+    ends, firsts, lasts = np.cumsum(counts), access.starts // _BLOCK, access.starts // _BLOCK + _count(access, _BLOCK)
     for first in range(0, int(ends[-1]), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, int(ends[-1])))
         requests = np.searchsorted(ends, positions, side="right").astype(np.int64)
-        inside = positions - (ends[requests] - counts[requests])
-        addresses = (access.starts[requests] // block + inside).astype(np.uint64)
+        extents = firsts[requests] // extent + positions - (ends[requests] - counts[requests])
         seeds = _mix((access.files[requests] + 1).astype(np.uint64))
-        yield _mix(addresses + seeds) >> np.uint64(1), requests
+        inside = _mix(_mix(extents.astype(np.uint64)) + seeds) % np.uint64(extent)
+        blocks = extents * extent + inside.astype(np.int64)
+        is_touched = (blocks >= firsts[requests]) & (blocks < lasts[requests])
+        hashes = _mix(blocks.astype(np.uint64) + seeds) >> np.uint64(1)
+        yield hashes[is_touched], requests[is_touched]
 
 
 def _mix(numbers: Hashes) -> Hashes:
@@ -226,7 +237,7 @@ def _count_not_larger_before(values: Ints) -> Ints:
     return counts[: len(values)]
 
 
-def _draw_curve(distances: Ints, expected: float, sample: _Sample, block: int) -> list[CachePoint]:
+def _draw_curve(distances: Ints, expected: float, sample: _Sample) -> list[CachePoint]:
     """Return what caches of doubling size leave, up to one that holds all blocks.
 
     `expected` reads would be in a sample without hot or cold blocks by chance; to divide by them instead of those that
@@ -239,7 +250,7 @@ def _draw_curve(distances: Ints, expected: float, sample: _Sample, block: int) -
     curve: list[CachePoint] = []
     while not curve or size < 2 * blocks:
         missed = int(((distances < 0) | (distances >= size * sample.rate)).sum())
-        curve.append(CachePoint(size * block, min(1.0, missed / expected)))
+        curve.append(CachePoint(size * _BLOCK, min(1.0, missed / expected)))
         size *= 2
     return curve
 
@@ -249,7 +260,7 @@ def _find_useful(curve: list[CachePoint], first: float) -> int | None:
     return next((point.cache_bytes for point in curve if first < 1 and point.miss_share <= least), None)
 
 
-def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bools, block: int) -> list[Window]:
+def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bools) -> list[Window]:
     begin = int(access.times[0])
     length = (int(access.times[-1]) - begin) // _WINDOWS + 1
     number = (access.times - begin) // length
@@ -265,7 +276,7 @@ def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bool
         Window(
             end_s=(index + 1) * length / 1e9,
             read_bytes=int(reads[index]),
-            working_set_bytes=round(used[index] / sample.rate) * block,
+            working_set_bytes=round(used[index] / sample.rate) * _BLOCK,
             first_share=shares[0][index],
             miss_share=shares[1][index],
         )
@@ -282,7 +293,7 @@ def _shares(groups: Ints, expected: NDArray[Any]) -> list[float | None]:
     ]
 
 
-def _list_files(access: Access, counts: Ints, sample: _Sample, is_missed: Bools, block: int) -> list[FileHeat]:
+def _list_files(access: Access, counts: Ints, sample: _Sample, is_missed: Bools) -> list[FileHeat]:
     """Return the files with most requests, most first."""
     codes = access.files + 1
     requests = np.bincount(codes)
@@ -292,14 +303,14 @@ def _list_files(access: Access, counts: Ints, sample: _Sample, is_missed: Bools,
     for code in np.argsort(-requests, kind="stable")[:_MOST_FILES].tolist():
         if requests[code]:
             left = missed[code]
-            heats.append(_heat_of(access, codes == code, block, code - 1, None if left is None else 1 - left))
+            heats.append(_heat_of(access, codes == code, code - 1, None if left is None else 1 - left))
     return heats
 
 
-def _heat_of(access: Access, of_file: Bools, block: int, code: int, saved: float | None) -> FileHeat:
+def _heat_of(access: Access, of_file: Bools, code: int, saved: float | None) -> FileHeat:
     places, is_read = access.places[of_file], access.is_read[of_file]
     low, high = int(places.min()), int(places.max())
-    length = block
+    length = _BLOCK
     while high // length - low // length >= _MOST_RANGES:
         length *= 2
     numbers = places // length - low // length
