@@ -129,7 +129,8 @@ def _summarise_operation(index: int, reading: Reading, scope: str) -> Row:
         row[f"{name}_share"] = totals[name] / requests if is_judged and requests else None
     row["sequential_bytes"] = totals["sequential_bytes"] if op in ("read", "write") else None
     row["append_requests"] = totals["appended"] if op == "write" and reading.disks == 1 else None
-    row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta", "merges", "splits")}
+    row |= {name: totals[name] for name in ("fua", "preflush", "sync", "meta")}
+    row |= {name: totals[name] if scope == "device" else None for name in ("merges", "splits")}  # whose is not known
     for part, owners in _PARTS.items():
         row[f"{part}_requests"] = _count(totals, "requests", owners)
         row[f"{part}_bytes"] = _count(totals, "bytes", owners)

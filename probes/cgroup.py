@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count, takewhile
 from pathlib import Path
 
-from followed import MAX_GROUPS
+from followed import MAX_GROUPS, Group, read_stat
 from kernel import UnavailableError
 
 __all__ = ["RunCgroup", "find_hierarchy", "get_owners", "give_back", "list_trees", "recover"]
@@ -45,7 +45,7 @@ class RunCgroup:
     """
 
     def __init__(
-        self, hierarchy: Path, announce: Callable[[Sequence[Path]], None], *, is_guarded: bool = False
+        self, hierarchy: Path, announce: Callable[[Sequence[Group]], None], *, is_guarded: bool = False
     ) -> None:
         self._hierarchy, self._announce, self._is_guarded = hierarchy, announce, is_guarded
         self._held: dict[Path, tuple[Path, int]] = {}  # where processes come from -> directory, its lock
@@ -72,7 +72,7 @@ class RunCgroup:
         for pid in pids:
             if uid is not None and get_owners(pid) != {uid}:
                 raise PermissionError(f"process {pid} does not belong to user {uid}")
-        while waiting := list_trees(pids) - inside - refused - {os.getpid()}:  # until a look finds no new forks
+        while waiting := list_trees(pids).keys() - inside - refused - {os.getpid()}:  # until a look finds no new forks
             for pid in waiting:
                 try:
                     is_allowed = self._add(pid, uid)
@@ -190,23 +190,27 @@ def get_owners(pid: int) -> set[int]:
     return {int(user) for line in lines if line.startswith("Uid:") for user in line.split()[1:]}
 
 
-def list_trees(roots: Iterable[int]) -> set[int]:
-    """Return processes with all their present descendants."""
+def list_trees(roots: Iterable[int]) -> dict[int, str]:
+    """Return processes with all their present descendants, and when each began: an empty text if a root is gone."""
     children: dict[int, list[int]] = {}
+    began = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
+            pid = int(entry.name)
             try:
-                parent = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1]
+                fields = read_stat(pid)
             except (FileNotFoundError, ProcessLookupError):
                 continue  # ended while we looked
-            children.setdefault(int(parent), []).append(int(entry.name))
-    pids, queue = set(roots), list(roots)
+            began[pid] = fields[19]
+            children.setdefault(int(fields[1]), []).append(pid)
+    queue = list(roots)
+    trees = {pid: began.get(pid, "") for pid in queue}
     while queue:
         for pid in children.get(queue.pop(), []):
-            if pid not in pids:
-                pids.add(pid)
+            if pid not in trees:
+                trees[pid] = began[pid]
                 queue.append(pid)
-    return pids
+    return trees
 
 
 def _remove_orphans(parent: Path) -> None:

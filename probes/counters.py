@@ -12,6 +12,7 @@ from typing import Any
 from disk import Disk
 from epochs import EpochCounters, Totals, list_constants
 from file_of import number_device
+from followed import Group
 from kernel import Kernel, UnavailableError
 from needs import choose_handlers
 from origins import FILE_CONSTANTS, Origins, clear_origins, read_origins
@@ -66,11 +67,11 @@ class Counters(EpochCounters):
         for upper in disk.uppers:
             self["uppers"][number_device(upper)] = 1
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
         self._program.follow(groups)
 
-    def start(self, groups: Sequence[Path]) -> int:
+    def start(self, groups: Sequence[Group]) -> int:
         """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock.
 
         `groups`: the directories of the followed processes' cgroups; none: nobody is followed.

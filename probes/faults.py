@@ -10,7 +10,7 @@ from typing import Any
 
 from calls import define_registers, list_registers
 from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
-from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
+from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, Group
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from patterns import summarise_pattern
 from probe import Selection
@@ -61,11 +61,11 @@ class FaultProbe:
         self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {})
         allow_devices(self._program, selection.devices)
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
         self._program.follow(groups)
 
-    def start(self, groups: Sequence[Path]) -> None:
+    def start(self, groups: Sequence[Group]) -> None:
         """Clear all counters and count for these cgroups, and those below, from now on."""
         self._program.clear("files", "regions", "losses")
         self._program.start_costs()

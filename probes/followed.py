@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple, Union
 
 from kernel import Member
 
@@ -14,9 +15,11 @@ __all__ = [
     "FOLLOWED_MEMBERS",
     "FOLLOWED_TRACEPOINTS",
     "MAX_GROUPS",
-    "is_process",
+    "Group",
+    "Process",
     "list_processes",
     "list_threads",
+    "read_stat",
 ]
 
 MAX_GROUPS = 8
@@ -33,25 +36,46 @@ FOLLOWED_MEMBERS = (
 FOLLOWED_HEADERS = ("cgroup-defs", "kernfs")
 
 
-def is_process(directory: Path) -> bool:
-    """Whether a directory stands for one process, not for a cgroup: /proc/PID."""
-    return directory.parent == Path("/proc")
+class Process(NamedTuple):
+    """A process that is followed on its own; when it began tells it from a later one that gets its number."""
+
+    pid: int
+    began: str
+
+    def is_there(self) -> bool:
+        """Whether it has its number still; what was asked about the number before is true of it then."""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return read_stat(self.pid)[19] == self.began
+        return False
 
 
-def list_processes(groups: Iterable[Path]) -> Iterator[int]:
+#: The directory of a cgroup, or a process.
+Group = Union[Path, Process]  # noqa: UP007 - also at run time, where Python may be 3.9
+
+
+def read_stat(pid: int) -> list[str]:
+    """Return what the kernel says of a process, from its state on: parent in column 1, start in column 19."""
+    return Path("/proc", str(pid), "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+
+
+def list_processes(groups: Iterable[Group]) -> Iterator[int]:
     """Yield the processes that are followed: of cgroups and those below, and those that are followed one by one."""
     for group in groups:
-        yield from [int(group.name)] if is_process(group) else _read_numbers(group, "cgroup.procs")
+        if not isinstance(group, Process):
+            yield from _read_numbers(group, "cgroup.procs")
+        elif group.is_there():
+            yield group.pid
 
 
-def list_threads(groups: Iterable[Path]) -> Iterator[int]:
+def list_threads(groups: Iterable[Group]) -> Iterator[int]:
     """Yield their threads."""
     for group in groups:
-        if not is_process(group):
+        if not isinstance(group, Process):
             yield from _read_numbers(group, "cgroup.threads")
             continue
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended
-            yield from [int(thread.name) for thread in (group / "task").iterdir()]
+            threads = [int(thread.name) for thread in Path("/proc", str(group.pid), "task").iterdir()]
+            yield from threads if group.is_there() else ()
 
 
 def _read_numbers(group: Path, name: str) -> Iterator[int]:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cgroup import get_owners, list_trees, recover
+from followed import Group, Process, read_stat
 
 __all__ = ["HeldCgroup", "HeldProcesses"]
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 
-Announce = Callable[[Sequence[Path]], None]
+Announce = Callable[[Sequence[Group]], None]
 
 
 class HeldCgroup:
@@ -77,26 +78,36 @@ class HeldProcesses:
     """
 
     def __init__(self, hierarchy: Path, pids: Sequence[int], uid: int | None, announce: Announce) -> None:
-        self._pids, self._uid = pids, uid
-        for pid in pids:
-            if uid is not None and get_owners(pid) != {uid}:
-                raise PermissionError(f"process {pid} does not belong to user {uid}")
-            recover(hierarchy, pid)
+        self._uid, trees = uid, list_trees(pids)
+        self._roots = [Process(pid, trees[pid]) for pid in pids]
+        for root in self._roots:
+            if uid is not None and get_owners(root.pid) != {uid}:
+                raise PermissionError(f"process {root.pid} does not belong to user {uid}")
+            recover(hierarchy, root.pid)
+            if not root.is_there():
+                raise ProcessLookupError(f"there is no process {root.pid}")
         announce(())  # nobody who was followed before
         announce(self.directories)
         announce(self.directories)  # those that were born meanwhile
 
     @property
-    def directories(self) -> list[Path]:
-        """The processes, as directories of /proc."""
-        return [Path("/proc", str(pid)) for pid in sorted(list_trees(self._pids)) if self._is_allowed(pid)]
+    def directories(self) -> list[Process]:
+        """The processes themselves: those that were named and have not ended, with their descendants."""
+        return sorted(process for process in self._list_trees() if self._is_allowed(process.pid))
 
     def read_cpu_us(self) -> int:
         """Return the CPU time of those that live and of their children that ended, in microseconds."""
-        return sum(map(_read_cpu_us, list_trees(self._pids)))
+        return sum(_read_cpu_us(process.pid) for process in self._list_trees())
 
     def release(self) -> None:
         """Let go of them."""
+
+    def _list_trees(self) -> list[Process]:
+        while True:
+            roots = [root for root in self._roots if root.is_there()]
+            trees = list_trees(root.pid for root in roots)
+            if all(root.is_there() for root in roots):
+                return [Process(*process) for process in trees.items()]
 
     def _is_allowed(self, pid: int) -> bool:
         try:
@@ -124,6 +135,5 @@ def _open_beneath(hierarchy: Path, path: str) -> int:
 
 def _read_cpu_us(pid: int) -> int:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        fields = Path("/proc", str(pid), "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
-        return sum(map(int, fields[11:15])) * _TICK_US  # utime, stime, cutime, cstime
+        return sum(map(int, read_stat(pid)[11:15])) * _TICK_US  # utime, stime, cutime, cstime
     return 0

@@ -15,6 +15,7 @@ from typing import Any
 from block_profile import list_sizes, list_times
 from disk import Disk
 from epochs import OPERATIONS, EpochCounters, Totals, list_constants
+from followed import Group
 from kernel import Kernel, Member, Needs, UnavailableError
 from program import Program, count_missed
 from typed import TypedProgram
@@ -78,10 +79,10 @@ class LightCounters(EpochCounters):
         super().__init__(program, disk)
         self._completed = 0
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Do nothing: at a completion nobody knows whose request it is."""
 
-    def start(self, groups: Sequence[Path]) -> int:
+    def start(self, groups: Sequence[Group]) -> int:
         """Clear the other set of counters and let it count; return the moment in ns of the monotonic clock."""
         self._end_abandoned()
         self._clear(1 - self._set)

@@ -45,6 +45,7 @@ from cgroup import RunCgroup, find_hierarchy  # noqa: E402
 from counters import Counters  # noqa: E402
 from disk import Disk, find_disk  # noqa: E402
 from event_trace import EventTrace, read_traced_kernel  # noqa: E402
+from followed import Group  # noqa: E402
 from in_place import HeldCgroup, HeldProcesses  # noqa: E402
 from kept import list_refusals  # noqa: E402
 from kernel import UnavailableError, read_kernel  # noqa: E402
@@ -191,7 +192,7 @@ class Monitor:
             self._cgroup = HeldProcesses(self._hierarchy, pids, self._uid, self._announce)
         _emit("watching", where=where)
 
-    def _announce(self, groups: Sequence[Path]) -> None:
+    def _announce(self, groups: Sequence[Group]) -> None:
         """Tell the kernel side of cgroups before processes are put there, so that it knows these when they leave."""
         self._counters.follow(groups)
         for probe in self._probes.values():

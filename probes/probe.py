@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
+
+from followed import Group
 
 __all__ = ["Probe", "Selection"]
 
@@ -29,10 +30,10 @@ class Probe(Protocol):
     def __init__(self, selection: Selection) -> None:
         """Load and attach; UnavailableError when this kernel cannot."""
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Let the processes of these cgroups (directories), and below, be the followed ones, before they are there."""
 
-    def start(self, groups: Sequence[Path]) -> None:
+    def start(self, groups: Sequence[Group]) -> None:
         """Clear all counters and count for the processes of these cgroups from now on."""
 
     def sample(self) -> None:

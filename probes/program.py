@@ -15,7 +15,7 @@ from typing import Any
 
 from bpf import Map, call_bpf, read_info
 from compiling import compile_program, place
-from followed import FOLLOWED_HANDLERS, MAX_GROUPS, is_process, list_processes
+from followed import FOLLOWED_HANDLERS, MAX_GROUPS, Group, Process, list_processes
 from kernel import Kernel, UnavailableError
 
 __all__ = ["Kind", "Program", "count_missed"]
@@ -97,16 +97,16 @@ class Program:
         call_bpf(_TEST_RUN, attributes)
         return int(struct.unpack_from("<I", attributes, 4)[0])
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Let the processes of cgroups, and of those below them, count as followed, also when they leave; none: nobody.
 
-        A directory of /proc instead stands for one process, wherever it is, with its future children. When groups are
-        added to the same ones, who has left these goes on counting.
+        A process counts wherever it is, with its future children. When groups are added to the same ones, who has left
+        these goes on counting.
         """
-        processes = [int(group.name) for group in groups if is_process(group)]
-        groups = [group for group in groups if not is_process(group)]
+        processes = [group for group in groups if isinstance(group, Process)]
+        directories = [group for group in groups if not isinstance(group, Process)]
         before, now = self.get("following", 0), self["following"].Leaf()
-        ids = [group.stat().st_ino for group in groups]
+        ids = [directory.stat().st_ino for directory in directories]
         now.groups, now.ids = len(ids), type(now.ids)(*ids)
         if before.groups and ids[: before.groups] == list(before.ids)[: before.groups]:
             now.moved = before.moved
@@ -115,15 +115,19 @@ class Program:
         for index in range(MAX_GROUPS):
             with contextlib.suppress(KeyError):
                 del self["followed"][index]
-        for index, group in enumerate(groups):
-            handle = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for index, directory in enumerate(directories):
+            handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 self.put("followed", index, handle)
             finally:
                 os.close(handle)
         # Those that are in the groups already are followed, too, when they are moved out.
-        for process in (*processes, *list_processes(groups)):
-            self["family"][process] = process
+        for number in (*(process.pid for process in processes), *list_processes(directories)):
+            self["family"][number] = number
+        for process in processes:
+            if not process.is_there():  # else whoever gets the number later is told by the fork
+                with contextlib.suppress(KeyError):
+                    del self["family"][process.pid]
         self._processes = bool(processes)
         now.moved += self._processes
         self.put("following", 0, now)

@@ -14,7 +14,7 @@ from buckets import list_buckets
 from calls import CALLS, define_registers, list_registers
 from epochs import sum_processors
 from file_of import FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEAD, allow_devices, make_file_row
-from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
+from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, Group
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from needs import describe_cost
 from patterns import summarise_pattern
@@ -88,11 +88,11 @@ class SyscallProbe:
         allow_devices(self._program, selection.devices)
         self._epoch = self._ended_ns = 0
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Let the processes of these cgroups, and of those below, be the followed ones."""
         self._program.follow(groups)
 
-    def start(self, groups: Sequence[Path]) -> None:
+    def start(self, groups: Sequence[Group]) -> None:
         """Clear all counters and count for these cgroups, and those below, from now on."""
         self._program.clear(
             "rows", "losses", "modes", "levels", "batches", "streams", "files", "sizes", "crowd", "threads"

@@ -13,7 +13,7 @@ from typing import Any
 
 from calls import CALLS, define_registers, list_registers
 from file_of import FILE_HEAD, FILE_MEMBERS, make_file_row
-from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, list_processes, list_threads
+from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, Group, list_processes, list_threads
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from probe import Selection
 from program import Program, count_missed
@@ -61,12 +61,12 @@ class WaitProbe:
             call.numbers[self._machine]: name for name, call in WAIT_CALLS.items() if self._machine in call.numbers
         } | {_SLEEP: "sleep"}
         self._symbols = Symbols()
-        self._groups: list[Path] = []
+        self._groups: list[Group] = []
         self._titles: dict[int, str] = {}
         self._comms: dict[int, str] = {}
         self._samples = self._epoch = self._began_ns = self._ended_ns = self._unseen = 0
 
-    def follow(self, groups: Sequence[Path]) -> None:
+    def follow(self, groups: Sequence[Group]) -> None:
         """Follow the threads of these cgroups, and of those below, from now on."""
         if not set(self._groups) <= set(groups) or not self._groups:
             self._clear("threads")
@@ -74,7 +74,7 @@ class WaitProbe:
         self._program.follow(groups)
         self._configure(is_following=bool(groups))
 
-    def start(self, groups: Sequence[Path]) -> None:
+    def start(self, groups: Sequence[Group]) -> None:
         """Clear all sums and account for these cgroups, and those below, from now on."""
         if set(groups) != set(self._groups):
             self.follow(groups)

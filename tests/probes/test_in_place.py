@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from cgroup import find_hierarchy
 from cgroups import empty_cgroup
+from reused_numbers import start_as
 from test_protocol import MONITOR, device
 from waiting import wait_until
 
@@ -171,6 +172,25 @@ def test_children_that_are_born_meanwhile_count(
     writes = profile["io_profile"][1]
     assert (writes["requests"], writes["own_requests"], writes["device_requests"]) == (_WRITES, _WRITES, _WRITES)
     assert profile["moved_processes"] == 0
+
+
+@pytest.mark.parametrize("moment", ["before the run", "in the run"])
+def test_who_gets_the_number_of_a_process_that_ended_is_not_followed(
+    system_python: str, loop_file: tuple[Path, str], moment: str
+) -> None:
+    file, number = loop_file
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with _closing(Talk(system_python, number)) as talk:
+        with sleeper() as process:
+            assert talk.ask(f"watch {process.pid}")["event"] == "watching"
+            if moment == "in the run":
+                assert talk.ask("begin")["event"] == "begun"
+        with start_as(process.pid, [sys.executable, "-c", _WRITER, str(file)], **pipes) as stranger:
+            if moment == "before the run":
+                assert talk.ask("begin")["event"] == "begun"
+            stranger.communicate("go\nend\n")
+            write = talk.ask("end")["io_profile"][1]
+    assert (write["requests"], write["own_requests"], write["device_requests"]) == (0, 0, _WRITES)
 
 
 @pytest.fixture

@@ -24,10 +24,10 @@ LAYERS = (
     {"epochs", "needs", "origins", "typed"},
     {"file_of"},
     {"program", "wait_calls"},
-    {"calls", "cgroup", "compiling", "disk"},
+    {"calls", "cgroup", "compiling", "disk", "probe"},
     {"followed"},
     {"kernel"},
-    {"bpf", "btf", "buckets", "kept", "patterns", "probe", "wait_reasons"},
+    {"bpf", "btf", "buckets", "kept", "patterns", "wait_reasons"},
 )
 MODULES = set().union(*LAYERS)
 

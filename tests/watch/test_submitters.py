@@ -52,6 +52,13 @@ def test_threads_of_io_uring_are_the_workloads(loop: Loop, direct: Fio, options:
     assert sum(submitters_of(profile, "write").values()) == 503
 
 
+def test_whose_bios_were_merged_or_split_is_not_known(loop: Loop, direct: Fio) -> None:
+    with open_watch(loop.block, 4096, "process") as watch:
+        profile = watch_jobs(watch, direct(loop.node, rw="write", bs="4k", number_ios=7))
+    write = row_of(profile, "write")
+    assert (write["requests"], write["merges"], write["splits"]) == (7, None, None)
+
+
 def test_merges_and_requests_are_the_bios(loop: Loop, direct: Fio) -> None:
     batches = {"iodepth": 16, "iodepth_batch_submit": 16, "iodepth_batch_complete_min": 16}
     job = direct(loop.node, rw="write", bs="4k", size="4m", **batches)

@@ -72,7 +72,11 @@ class IoProfileRow(RunColumns, total=False):
     preflush: Annotated[Count | None, "Requests that ask for a flush of the device's cache first."]
     sync: Annotated[Count | None, "Requests that somebody waits for."]
     meta: Annotated[Count | None, "Requests for the file system's own data."]
-    merges: Annotated[Count | None, "Bios that became part of a request under way."]
+    merges: Annotated[
+        Count | None,
+        "Bios that became part of a request under way. NULL, as are `splits`, where not all requests of the device "
+        "count: whose bios these are is not known.",
+    ]
     splits: Annotated[Count | None, "Bios that were too large for one request."]
     own_requests: Annotated[Count | None, "Part: submitted by the processes of the DBMS."]
     own_bytes: Annotated[Count | None, "Bytes of these."]

@@ -1,16 +1,18 @@
 """What attach says to arguments that mean no server, and which questions a URL stands for."""
 
+import argparse
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from reused_numbers import start_as
 
 from knobscope.cli import main
 from knobscope.commands.attach.connecting import _read_url
 from knobscope.commands.attach.data import find_data
-from knobscope.commands.attach.target import _find_container_group, _list_containers
+from knobscope.commands.attach.target import _find_container_group, _list_containers, find_target
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 
@@ -32,6 +34,20 @@ def test_a_server_that_is_not_there_is_an_error(
     monkeypatch.setenv("PATH", "")  # no tool of containers is asked
     assert main(["attach", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.real
+def test_a_server_that_ended_is_not_another_process_with_its_number() -> None:
+    with subprocess.Popen(["sleep", "600"]) as server:
+        target = find_target(
+            argparse.Namespace(pid=server.pid, port=None, container=None, cgroup=None, unit=None, move=False)
+        )
+        assert target.is_alive
+        server.kill()
+    assert not target.is_alive
+    with start_as(target.pid, ["sleep", "600"]) as stranger:
+        assert not target.is_alive
+        stranger.kill()
 
 
 _ID, _OUTER = "0123456789ab" + 52 * "c", 64 * "d"

@@ -14,7 +14,6 @@ from knobscope.commands.attach.data import find_data
 from knobscope.commands.attach.diagnosis import AttachDocument, Diagnosis, Subject, diagnose
 from knobscope.commands.attach.live import REFRESH_S, interruptible, show_live
 from knobscope.commands.attach.page import render_page
-from knobscope.commands.attach.processes import PROC
 from knobscope.commands.attach.program import identify
 from knobscope.commands.attach.settings import read_arguments
 from knobscope.commands.attach.study import check_place, write_study
@@ -36,7 +35,6 @@ __all__ = ["add_parser"]
 
 _UNIT = 4096
 _STEP_S = 0.1
-_ENDED = ("Z", "X")  # states of a process of which only the exit code is left
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -121,6 +119,8 @@ class _Window:
         before = data.read_trees()
         self._watch.attach(self._subject.target.place)
         self._watch.begin()
+        if not self.is_alive():  # another process may have its number, and be watched by now
+            raise UserError(f"attach: process {self._subject.target.pid} has ended")
         self._announce()
         sums, surroundings = read_sums(data.block, self._subject.target), self._read_surroundings()
         self._wait(seconds)
@@ -151,11 +151,7 @@ class _Window:
 
     def is_alive(self) -> bool:
         """Whether the server still runs."""
-        try:
-            text = (PROC / str(self._subject.target.pid) / "stat").read_text(errors="replace")
-        except OSError:
-            return False
-        return text.rpartition(")")[2].split()[0] not in _ENDED
+        return self._subject.target.is_alive
 
 
 def _parse_seconds(text: str) -> float:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["Processes", "find_hierarchy", "list_group", "read_cgroup", "read_executable"]
+__all__ = ["Processes", "find_hierarchy", "list_group", "read_began", "read_cgroup", "read_executable"]
 
 PROC = Path("/proc")
 #: Names that the monitor gives to its own cgroups: a process in one of them comes from the cgroup above.
 _OF_MONITOR = "knobscope-"
+_ENDED = ("Z", "X")  # states of a process of which only the exit code is left
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,15 @@ class Processes:
                 break
             pid = parent
         return pid
+
+
+def read_began(pid: int) -> str | None:
+    """Return when a process began, which tells it from a later one with its number; None: there is none."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in _ENDED else fields[19]
 
 
 def read_executable(pid: int) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.commands.attach.processes import PROC, Processes, find_hierarchy, list_group, read_cgroup
+from knobscope.commands.attach.processes import PROC, Processes, find_hierarchy, list_group, read_began, read_cgroup
 from knobscope.commands.attach.program import is_server
 from knobscope.errors import UserError
 from knobscope.watch import Place
@@ -37,8 +37,14 @@ class Target:
     """A running server: its first process, all of its processes, and where they are watched."""
 
     pid: int
+    began: str | None  # its time, as the kernel says it; None: it has ended already
     pids: frozenset[int]
     place: Place
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the first process still runs, and not another one with its number."""
+        return self.began is not None and read_began(self.pid) == self.began
 
 
 def find_target(args: argparse.Namespace) -> Target:
@@ -60,10 +66,11 @@ def find_target(args: argparse.Namespace) -> Target:
     if args.container is not None and group not in (None, "/"):
         return _find_in_group(_find_container_group(group or "/", args.container))
     top = processes.find_top(pid)
+    began = read_began(top)
     tree = processes.list_tree(top)
     if group is not None and _is_own(processes, top, tree, group):
-        return Target(top, frozenset(tree), Place([top], cgroup=group))
-    return Target(top, frozenset(tree), Place([top], is_moved=args.move))
+        return Target(top, began, frozenset(tree), Place([top], cgroup=group))
+    return Target(top, began, frozenset(tree), Place([top], is_moved=args.move))
 
 
 def _is_own(processes: Processes, top: int, tree: set[int], group: str) -> bool:
@@ -80,7 +87,7 @@ def _find_in_group(group: str) -> Target:
         raise UserError(f"attach: there is no process in cgroup {group}")
     by_age = sorted(inside, key=lambda pid: (len(processes.list_ancestors(pid)), pid))
     first = next((pid for pid in by_age if _runs_server(pid)), by_age[0])
-    return Target(first, frozenset(inside), Place(by_age, cgroup=group))
+    return Target(first, read_began(first), frozenset(inside), Place(by_age, cgroup=group))
 
 
 def _runs_server(pid: int) -> bool:
