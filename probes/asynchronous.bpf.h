@@ -162,19 +162,24 @@ static __always_inline u32 get_iocb_operation(u16 opcode)
     return opcode == IOCB_FSYNC || opcode == IOCB_FDSYNC ? SYNC : OPS;
 }
 
-static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u64 index)
+// The next request of io_submit.
+PART(begin_iocb, struct thread_t *t)
 {
+    struct config_t *c = get_config();
+    if (!c || !t)
+        return 0;
+    u64 index = t->next++;
     struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
     struct flight_t fresh = {.mode = BY_LIBAIO, .row = t->kind.row};
     struct iocb_t iocb;
     if (bpf_probe_read_user(&key.address, 8, (void *)(t->arguments[2] + index * 8))
         || bpf_probe_read_user(&iocb, sizeof(iocb), (void *)key.address))
-        return;
+        return 0;
     u64 op = get_iocb_operation(iocb.opcode);
     FORGET(op, iocb.data);
     fresh.op = op;
     if (op >= OPS || !find_target(iocb.descriptor, &t->from, fresh.op == SYNC))
-        return;
+        return 0;
     fresh.key = t->from.key;
     fresh.inode = t->from.inode;
     fresh.offset = iocb.offset;
@@ -184,46 +189,50 @@ static __always_inline void begin_iocb(struct config_t *c, struct thread_t *t, u
     FORGET(fresh.length, iocb.data);
     begin_flight(c, &key, &fresh, t->started);
     t->batch[op & 3] += 1;
+    return 0;
 }
 
-// One request of io_submit, which has taken it or not, or one that io_getevents returns. What is taken counts now; what
-// another thread has seen to end before, counts there.
-static __always_inline void settle(struct config_t *c, struct thread_t *t, u64 index, s64 result)
+// The next request of io_submit, which has taken it or not, or of those that io_getevents returns. What is taken counts now;
+// what another thread has seen to end before, counts there.
+PART(settle, struct thread_t *t)
 {
+    struct config_t *c = get_config();
+    if (!c || !t)
+        return 0;
+    u64 index = t->next++;
     struct flight_key_t key = {.process = bpf_get_current_pid_tgid() >> 32};
     struct event_t event = {};
     int is_reap = t->kind.kind == IS_REAP;
     if (is_reap ? bpf_probe_read_user(&event, sizeof(event), (void *)(t->arguments[3] + index * sizeof(event)))
                 : bpf_probe_read_user(&event.iocb, 8, (void *)(t->arguments[2] + index * 8)))
-        return;
+        return 0;
     key.address = event.iocb;
     struct flight_t *f = get_flight(c, &key);
     if (!f)
-        return;
-    if (!is_reap && (s64)index >= result) {
+        return 0;
+    if (!is_reap && (s64)index >= t->result) {
         move_depth(f->op, BY_LIBAIO, t->ended, -1);
         t->batch[f->op & 3] -= 1;
         remove_flight(c, &key, f);
-        return;
+        return 0;
     }
     count_once(f);
     if (is_reap)
         end_flight(c, &key, f, event.result, t->ended);
+    return 0;
 }
 
 // At the start of io_submit: remembers what is passed, before another thread can see it end.
 int on_submit(struct bpf_raw_tracepoint_args *ctx)
 {
-    struct config_t *c = get_config();
     struct thread_t *t = get_thread();
-    if (!c || !t)
+    if (!t)
         return 0;
 #pragma clang loop unroll(disable)
     for (u32 i = 0; i < CHUNK; i++) {
         if (t->next >= t->arguments[1])
             return 0;
-        begin_iocb(c, t, t->next);
-        t->next += 1;
+        call_begin_iocb(t);
     }
     submitting.call(ctx, 0);
     lose(LOST_BATCH);
@@ -233,21 +242,17 @@ int on_submit(struct bpf_raw_tracepoint_args *ctx)
 // At the end of io_submit and of io_getevents.
 int on_submitted(struct bpf_raw_tracepoint_args *ctx)
 {
-    struct config_t *c = get_config();
     struct thread_t *t = get_thread();
-    s64 result = ctx->args[1];
-    asm volatile("" : "+r"(result));  // read here, before the compiler moves `ctx` on
-    if (!c || !t)
+    if (!t)
         return 0;
-    s64 end = t->kind.kind == IS_REAP ? result : t->arguments[1];
+    s64 end = t->kind.kind == IS_REAP ? t->result : t->arguments[1];
 #pragma clang loop unroll(disable)
     for (u32 i = 0; i < CHUNK; i++) {
         if ((s64)t->next >= end) {
             count_batch(t, BY_LIBAIO);
             return 0;
         }
-        settle(c, t, t->next, result);
-        t->next += 1;
+        call_settle(t);
     }
     submitted.call(ctx, 0);
     lose(LOST_BATCH);

@@ -67,12 +67,12 @@ class Map:
     """
 
     def __init__(self, name: str, shape: list[int], key: str, leaf: str) -> None:
-        self.kind, key_bytes, leaf_bytes, self._length, flags = shape
+        self.kind, key_bytes, self.leaf_bytes, self._length, flags = shape
         self.Key, self.Leaf = _make_type(json.loads(key)), _make_type(json.loads(leaf))
         if self.kind == _PER_CPU_ARRAY:
             self.Leaf = self.Leaf * _count_processors()
         attributes = bytearray(72)
-        struct.pack_into("<5I", attributes, 0, self.kind, key_bytes, leaf_bytes, self._length, flags)
+        struct.pack_into("<5I", attributes, 0, self.kind, key_bytes, self.leaf_bytes, self._length, flags)
         struct.pack_into("15s", attributes, 28, name.encode())
         self.map_fd = call_bpf(_CREATE, attributes)
 

@@ -38,6 +38,7 @@ struct target_t {
 };
 struct thread_t {
     u64 started, ended, arguments[8];
+    s64 result;
     struct target_t from, to;    // `to` is where sendfile and copy_file_range write
     u32 epoch, next, batch[4];
     struct call_kind_t kind;

@@ -47,7 +47,8 @@ class Kernel:
 
     `probe_types`: the same tracepoints -> BTF id of their probes' type, `cast`: id of the function that gives a pointer
     a type; empty and 0 where programs cannot be typed. `preemption`: ids of the functions that programs of tracepoints
-    switch it off and on with, where the kernel leaves it on for them.
+    switch it off and on with, where the kernel leaves it on for them. `loop`: ids of those that begin, step and end a
+    loop whose body the kernel checks once, not once for each time.
     """
 
     prelude: str
@@ -56,6 +57,7 @@ class Kernel:
     probe_types: dict[str, int] = field(default_factory=dict)
     cast: int = 0
     preemption: tuple[int, int] | None = None
+    loop: tuple[int, int, int] | None = None
     build: str = ""
 
 
@@ -138,12 +140,13 @@ def read_kernel(needs: Needs, tracepoints_to_ignore: frozenset[str] = frozenset(
     else:
         _require_headers()
         points, lines = _list_tracepoints_by_symbol(needs), _define_members_by_header(needs)
-        facts = {"lines": lines, "tracepoints": points, "probe_types": {}, "cast": 0, "preemption": None}
+        facts = {"lines": lines, "tracepoints": points, "probe_types": {}, "cast": 0, "preemption": None, "loop": None}
     points = {name: index for name, index in facts["tracepoints"].items() if name not in tracepoints_to_ignore}
     lines = [*facts["lines"], *(f"#define ARG_{name} {index}\n#define HAVE_{name} 1" for name, index in points.items())]
     lines += [f"#define AT_{name} 0x{address:x}ULL" for name, address in symbols.items()]
-    preemption = facts["preemption"] and tuple(facts["preemption"])
-    return Kernel("\n".join(lines) + "\n", points, bool(build), facts["probe_types"], facts["cast"], preemption, build)
+    preemption, loop = (facts[name] and tuple(facts[name]) for name in ("preemption", "loop"))
+    types = facts["probe_types"], facts["cast"]
+    return Kernel("\n".join(lines) + "\n", points, bool(build), *types, preemption, loop, build)
 
 
 def _read_facts(needs: Needs) -> dict[str, Any]:
@@ -158,12 +161,14 @@ def _read_facts(needs: Needs) -> dict[str, Any]:
     lines = _define_members(btfs, needs)
     lines += [f"#define ARGS_{name} {len(types)}" for name, types in argument_types.items() if types is not None]
     off, on = btf.find_function("bpf_preempt_disable"), btf.find_function("bpf_preempt_enable")  # since 6.10
+    loop = [btf.find_function(f"bpf_iter_num_{step}") for step in ("new", "next", "destroy")]  # since 6.4
     return {
         "lines": lines,
         "tracepoints": points,
         "probe_types": {name: btf.find_tracepoint(name) for name in points},
         "cast": btf.find_function("bpf_rdonly_cast"),  # since 6.2
         "preemption": (off, on) if off and on and _get_version() >= _PREEMPTIBLE_SINCE else None,
+        "loop": loop if all(loop) else None,
     }
 
 

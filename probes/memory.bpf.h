@@ -4,7 +4,8 @@
 // a helper, which costs as much as all the rest. READ: the head of a struct, its members taken with GET. LOAD: one
 // member. CAST says what an untyped pointer points to; it costs nothing, since the verifier replaces it by a move.
 // WORDS and LOAD_WORD: the same for members whose type stands in the way. FOLLOW: a plain load in any program, through a pointer that
-// the verifier follows from the current task on.
+// the verifier follows from the current task on. PART: a function of one argument, called as call_<name>; in a typed program
+// the verifier checks it by itself, once, instead of following each way of its callers through it.
 #pragma once
 
 #include "facts.bpf.h"
@@ -21,6 +22,9 @@
 #define FOLLOW(pointer, member, type) (*(type *)((u64)(pointer) + (member)))
 #ifdef TYPED
 static u64 (*cast)(u64 address, u64 type) = (void *)TYPED;
+#define PART(name, argument) \
+    static int (*call_##name)(argument) = (void *)PART_##name; \
+    int name(argument)
 #define CAST(address, structure) cast(address, TYPE_##structure)
 #define READ(head, bytes, address) u64 *head = (u64 *)(address)
 #define LOAD(address, structure, member, type) GET(CAST(address, structure), structure##__##member, type)
@@ -31,6 +35,7 @@ static void (*disable_preemption)(void) = (void *)PREEMPT_DISABLE;
 static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
 #endif
 #else
+#define PART(name, argument) static __always_inline int call_##name(argument)
 #define CAST(address, structure) (address)
 #define READ(head, bytes, address) \
     u64 head[(bytes) / 8] = {}; \
@@ -53,6 +58,29 @@ static void (*enable_preemption)(void) = (void *)PREEMPT_ENABLE;
         asm volatile("" : "+r"(forgotten)); \
         (number) = forgotten ^ (unknown); \
     } while (0)
+
+// REPEAT(i, times): a loop with i from 0 on; the verifier follows its body once where the kernel can count for us (since 6.4),
+// else once for each time.
+#ifdef LOOP_BEGIN
+static void (*begin_loop)(u64 *loop, int from, int to) = (void *)LOOP_BEGIN;
+static int *(*step_loop)(u64 *loop) = (void *)LOOP_NEXT;
+static void (*stop_loop)(u64 *loop) = (void *)LOOP_END;
+
+static __always_inline void end_loop(u64 *loop)
+{
+    stop_loop(loop);
+}
+
+#define REPEAT(i, times) \
+    for (u64 loop __attribute__((cleanup(end_loop))), *begun = (begin_loop(&loop, 0, times), &loop), i; ({ \
+             int *step = step_loop(begun); \
+             if (step) \
+                 i = *step; \
+             step; \
+         });)
+#else
+#define REPEAT(i, times) _Pragma("clang loop unroll(disable)") for (u64 i = 0; i < (times); i++)
+#endif
 
 struct arguments_t { u64 args[12]; };
 

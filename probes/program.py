@@ -24,7 +24,7 @@ _FACTS = "facts.bpf.h"  # the kernel's facts and the constants: they stand befor
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
 _PROG_LOAD, _TEST_RUN, _RAW_TRACEPOINT_OPEN = 5, 10, 17
 _PLAIN = (17, 0, 0)  # a program of type raw tracepoint, attached by the tracepoint's name
-_INSTRUCTION_BYTES = 8
+_INSTRUCTION_BYTES, _FUNCTION_BYTES = 8, 8
 _LOG_BYTES = 1 << 24
 
 Cost = tuple[int, int, int]
@@ -51,6 +51,7 @@ class Program:
         self._descriptors: dict[str, int] = {}  # of the loaded functions
         self._links: list[int] = []
         self._maps: dict[str, Map] = {}
+        self._types = 0  # descriptor of those of functions
         self._processes = False  # whether processes are followed one by one
         compiled = compile_program(_compose(source, kernel, {"GROUPS": MAX_GROUPS, **constants}), kernel)
         self._functions: dict[str, str] = compiled["functions"]
@@ -191,23 +192,25 @@ class Program:
 
     def _load(self, function: str, kind: Kind) -> None:
         """Load a function; OSError when the kernel refuses, with the end of what it says."""
-        numbers = {number: opened.map_fd for number, opened in enumerate(self._maps.values())}
-        code = self._complete(place(bytes.fromhex(self._functions[function]), numbers))
+        code, functions = self._assemble(function)
         instructions, license_ = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
         attributes = bytearray(144)
         pointers = ctypes.addressof(instructions), ctypes.addressof(license_)
         struct.pack_into("<2I2Q", attributes, 0, kind[0], len(code) // _INSTRUCTION_BYTES, *pointers)
         struct.pack_into("15s", attributes, 48, function.encode())
-        struct.pack_into("<I", attributes, 68, kind[1])
+        known = ctypes.create_string_buffer(functions, len(functions))
+        places = self._types, _FUNCTION_BYTES, ctypes.addressof(known), len(functions) // _FUNCTION_BYTES
+        struct.pack_into("<3IQI", attributes, 68, kind[1], *places)
         struct.pack_into("<I", attributes, 108, kind[2])
         try:
             self._descriptors[function] = call_bpf(_PROG_LOAD, attributes)
         except OSError as refusal:
             raise OSError(refusal.errno, f"{function}: {refusal.strerror}: {_ask_why(attributes)}") from refusal
 
-    def _complete(self, code: bytes) -> bytes:
-        """Return the code as it is loaded."""
-        return code
+    def _assemble(self, function: str) -> tuple[bytes, bytes]:
+        """Return the code of a function as it is loaded, and what the kernel is told of the functions in it."""
+        numbers = {number: opened.map_fd for number, opened in enumerate(self._maps.values())}
+        return place(bytes.fromhex(self._functions[function]), numbers), b""
 
     def _read_costs(self) -> dict[str, Cost]:
         return {

@@ -157,6 +157,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
         count_batch(t, BY_IO_URING);
     else if (t->kind.kind == IS_SUBMIT || t->kind.kind == IS_REAP) {
         t->ended = now;
+        t->result = result;
         t->next = 0;
         submitted.call(ctx, 0);
     }

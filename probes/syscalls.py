@@ -22,7 +22,7 @@ from probe import Selection
 from program import Program, count_missed
 from typed import TypedProgram
 
-__all__ = ["SyscallProbe"]
+__all__ = ["PARTS", "SyscallProbe"]
 
 Row = dict[str, Any]
 
@@ -52,6 +52,8 @@ _HANDLERS = {
 }
 #: Longer batches than a function handles at once.
 _TAILS = {"submitting": ("on_submit", "sys_enter"), "submitted": ("on_submitted", "sys_exit")}
+#: Functions that the kernel checks by themselves -> map whose value they are given.
+PARTS = {"begin_iocb": "threads", "settle": "threads"}
 _RING_MEMBERS = (
     Member("io_kiocb", "file", 8, since="5.12"),
     Member("io_kiocb", "opcode", 1, since="5.12"),
@@ -218,7 +220,7 @@ def _state_needs(machine: str) -> Needs:
 def _load(kernel: Kernel, constants: Mapping[str, int]) -> tuple[Program, str | None]:
     """Return the program, and why it could not be loaded with the kernel's types."""
     try:
-        return TypedProgram(_SOURCE, kernel, _HANDLERS, constants, _TAILS), None
+        return TypedProgram(_SOURCE, kernel, _HANDLERS, constants, _TAILS, parts=PARTS), None
     except UnavailableError as refusal:
         return Program(_SOURCE, kernel, _HANDLERS, constants, _TAILS), str(refusal)
 

@@ -248,9 +248,9 @@ static __always_inline int has_waited_for(struct thread_t *t, struct call_t *sle
 static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t, u32 via, struct thread_t *waker)
 {
     u64 covered = 0, begin = t->since;
-#pragma clang loop unroll(disable)
-    for (u32 i = 1; i <= PIECES; i++) {
-        struct piece_t *piece = &waker->past[(waker->head - i) & (PIECES - 1)];
+    REPEAT(i, PIECES)
+    {
+        struct piece_t *piece = &waker->past[(waker->head - 1 - i) & (PIECES - 1)];
         // volatile: a load before the loop's head would close the loop, which only a jump may before Linux 6.4
         u64 window = *(volatile u64 *)&c->began;
         u64 start = later(piece->start, begin), end = piece->end, counted = later(start, window);

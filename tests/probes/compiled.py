@@ -31,8 +31,10 @@ from event_trace import read_traced_kernel  # noqa: E402
 from kernel import Kernel, UnavailableError, compile_environment, read_kernel  # noqa: E402
 from needs import BLOCK_NEEDS  # noqa: E402
 from probe import Selection  # noqa: E402
+from typed import list_marks  # noqa: E402
 
 Program = tuple[Path, Kernel, Mapping[str, int | str]]  # source, facts, constants
+Form = tuple[str, Program]
 
 BROKEN = "static int broken(void) { return not_declared; }\n"
 
@@ -56,7 +58,7 @@ def refuse(*what: object, **_: object) -> None:
     raise Asked(*what)
 
 
-def list_programs() -> Iterator[tuple[str, Program]]:
+def list_programs() -> Iterator[Form]:
     """Yield all programs; the block program in each of its forms, with all its parts first."""
     counters.TypedProgram = counters.Program = faults.Program = refuse
     syscalls.TypedProgram = syscalls.Program = refuse
@@ -68,21 +70,24 @@ def list_programs() -> Iterator[tuple[str, Program]]:
     for name, read, disk in forms:
         kernel = read(BLOCK_NEEDS)
         source, _, constants = ask(lambda kernel=kernel, disk=disk: counters.Counters(kernel, disk, 4096, "process"))
-        yield name, (source, kernel, constants)
-        yield f"typed {name}", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+        yield from list_forms(name, source, kernel, constants)
     kernel = read_kernel(light.LIGHT_NEEDS)
     source, _, constants = ask(lambda: light.LightCounters(kernel, disk, 4096))
-    yield "light", (source, kernel, constants)
-    yield "typed light", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    yield from list_forms("light", source, kernel, constants)
     source, kernel, constants = ask(lambda: syscalls.SyscallProbe(Selection()))
-    yield "syscalls", (source, kernel, constants)
-    yield "typed syscalls", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    yield from list_forms("syscalls", source, kernel, constants)
     yield "faults", ask(lambda: faults.FaultProbe(Selection()))
     source, kernel, constants = ask(lambda: waits.WaitProbe(Selection()))
-    yield "waits", (source, kernel, constants)
-    yield "typed waits", (source, kernel, {**constants, "TYPED": 0x6B6E6F62})
+    yield from list_forms("waits", source, kernel, constants)
     older = replace(kernel, prelude=re.sub(r"#define ARG_prev_state .*\n", "", kernel.prelude))
     yield "waits before 5.18", (source, older, constants)
+
+
+def list_forms(name: str, source: Path, kernel: Kernel, constants: Mapping[str, int | str]) -> Iterator[Form]:
+    """Yield a program without types, with them, and with them as on a kernel that has no loops of its own."""
+    yield name, (source, kernel, constants)
+    for form, of in ("typed", kernel), ("typed, before 6.4:", replace(kernel, loop=None)):
+        yield f"{form} {name}", (source, of, {**constants, **list_marks(of, tuple(syscalls.PARTS))})
 
 
 def list_headers(source: Path, known: list[Path]) -> list[Path]:

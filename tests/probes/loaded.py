@@ -1,0 +1,62 @@
+"""Loads the programs of system calls, waits and requests as kernels of three ages can, and tells what each check took.
+
+Run by the system's Python, as root. Prints one JSON object per program: form, name, and how many instructions the
+verifier followed (0: a kernel before 5.16 does not tell).
+"""
+
+import json
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.append(str(Path(__file__).resolve().parents[2] / "probes"))
+
+import syscalls  # noqa: E402
+import waits  # noqa: E402
+from bpf import read_info  # noqa: E402
+from counters import Counters  # noqa: E402
+from disk import Disk, Part  # noqa: E402
+from kernel import Kernel, UnavailableError, read_kernel  # noqa: E402
+from needs import BLOCK_NEEDS  # noqa: E402
+from probe import Selection  # noqa: E402
+from program import Program  # noqa: E402
+
+_VERIFIED = 216  # offset of the number of instructions in struct bpf_prog_info
+_DISK = Disk("4095:1", Path(), (Part(Path(), False, 0, 2**64 - 1, 1, 64, Path()),), (), Path(), "")
+#: Form -> what a kernel of that age lacks.
+FORMS = {"typed": {}, "typed, before 6.4": {"loop": None}, "untyped": {"cast": 0}}
+
+
+def load(form: str) -> Iterator[Program]:
+    """Yield the loaded programs, and let go of each one after that."""
+
+    def read(needs: object) -> Kernel:
+        return replace(read_kernel(needs), **FORMS[form])
+
+    syscalls.read_kernel = waits.read_kernel = read
+    for probe in (syscalls.SyscallProbe, waits.WaitProbe):
+        with closing(probe(Selection())) as loaded:
+            yield loaded._program
+    with closing(Counters(read(BLOCK_NEEDS), _DISK, 4096, "device")) as loaded:
+        yield loaded._program
+
+
+def main() -> None:
+    """Load all, in each form that this kernel can."""
+    for form in FORMS if read_kernel(BLOCK_NEEDS).loop else ["untyped"]:
+        for program in load(form):
+            for name, descriptor in program._descriptors.items():
+                (instructions,) = struct.unpack_from("<I", read_info(descriptor), _VERIFIED)
+                row = {"form": form, "is_typed": type(program) is not Program, "name": name}
+                print(json.dumps({**row, "instructions": instructions}), flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnavailableError as reason:
+        sys.exit(str(reason))
