@@ -18,10 +18,13 @@ struct asked_t {
     u8 is_cached;
 };
 #ifdef TRACE
+// A record of the trace, whose parts become known one after the other.
 struct note_t {
-    u64 issued_at, wait, sector, inode, offset;
-    u32 bytes, device, pid, flags;
+    u64 issued_at, wait, sector, inode, offset, latency;
+    u32 bytes, device, pid, thread;
     char comm[16];
+    u16 queue, file;
+    u8 flags, op, owner, failed;
 };
 #define NOTE struct note_t note;
 #else

@@ -1,6 +1,6 @@
 // A record per request, sent at its completion: only in a monitor that was asked for a trace (macro TRACE).
 //
-// What is known early waits in the request's slot: in the submitter's context its process and the file and offset of
+// What is known early waits in the request's slot: in the submitter's context its thread and the file and offset of
 // the page it carries (none for direct I/O, which carries anonymous memory), at issue its offset, size and flags. The
 // reader takes records out of the ring when it likes to: nobody is woken up. A full ring is counted.
 // Overhead: see docs/evidence/monitor.md.
@@ -15,15 +15,7 @@
 #define TRACE_SYNC 4
 #define TRACE_META 8
 #define TRACE_LOCATED 16  // inode, device and offset are there
-#define TRACE_OP 8       // from this bit on
 #define UNSEEN_END (~0ULL)
-
-struct event_t {
-    struct note_t note;
-    u64 latency;
-    u16 queue, file;
-    u8 op, owner, failed, unused;
-};
 
 BPF_RINGBUF_OUTPUT(trace_events, TRACE_PAGES);
 BPF_PERCPU_ARRAY(trace_lost, u64, 1);
@@ -53,6 +45,7 @@ static __always_inline void trace_start(struct slot_t *slot, u64 *request)
     u32 flags = GET(request, request__cmd_flags, u32);
     note->flags = (flags & FLAG(FUA) ? TRACE_FUA : 0) | (flags & FLAG(PREFLUSH) ? TRACE_PREFLUSH : 0);
     note->pid = bpf_get_current_pid_tgid() >> 32;
+    note->thread = bpf_get_current_pid_tgid();
     note->sector = GET(request, request__sector, u64);
     bpf_get_current_comm(note->comm, sizeof(note->comm));
     note->inode = note->offset = note->device = 0;
@@ -67,8 +60,9 @@ static __always_inline void trace_issue(struct slot_t *slot, u64 *request, u32 o
     u32 flags = GET(request, request__cmd_flags, u32);
     if (note->flags & TRACE_LOCATED)
         note->offset -= (note->sector - sector) << 9;
-    note->flags = (note->flags & (TRACE_FUA | TRACE_PREFLUSH | TRACE_LOCATED)) | op << TRACE_OP;
+    note->flags &= TRACE_FUA | TRACE_PREFLUSH | TRACE_LOCATED;
     note->flags |= (flags & FLAG(SYNC) ? TRACE_SYNC : 0) | (flags & FLAG(META) ? TRACE_META : 0);
+    note->op = op;
     note->issued_at = now;
     note->wait = started && started <= now ? now - started : 0;
     note->sector = sector;
@@ -78,21 +72,18 @@ static __always_inline void trace_issue(struct slot_t *slot, u64 *request, u32 o
 static __always_inline void trace_end(struct config_t *c, struct slot_t *slot, u32 queue, u64 latency, int failed)
 {
     int zero = 0;
-    struct event_t *event = c->epoch & 1 ? trace_events.ringbuf_reserve(sizeof(struct event_t)) : 0;
-    u64 *lost = event || !(c->epoch & 1) ? 0 : trace_lost.lookup(&zero);
+    struct note_t *note = &slot->note;
+    note->latency = latency;
+    note->queue = queue;
+    note->file = slot->asked.file;
+    note->owner = slot->asked.owner;
+    note->failed = failed;
+    u64 *lost = 0;
+    if (c->epoch & 1 && trace_events.ringbuf_output(note, sizeof(*note), BPF_RB_NO_WAKEUP))
+        lost = trace_lost.lookup(&zero);
     if (lost)
         *lost += 1;
-    if (event) {
-        event->note = slot->note;
-        event->latency = latency;
-        event->queue = queue;
-        event->file = slot->asked.file;
-        event->op = slot->note.flags >> TRACE_OP;
-        event->owner = slot->asked.owner;
-        event->failed = failed;
-        trace_events.ringbuf_submit(event, BPF_RB_NO_WAKEUP);
-    }
-    slot->note.flags = slot->note.pid = 0;  // what comes next may have no start: nobody submits a flush
+    note->flags = note->pid = note->thread = 0;  // what comes next may have no start: nobody submits a flush
 }
 
 // A completion that was never seen: the request is in the trace all the same, without a latency.

@@ -18,7 +18,7 @@ from kernel import Kernel, Member, Needs, read_kernel
 
 __all__ = ["EventRing", "EventTrace", "read_traced_kernel"]
 
-_RECORD_BYTES = 8 + 88  # header and content of one record, as in event_trace.bpf.h
+_RECORD_BYTES = 8 + 88  # header and content of one record: struct note_t of counters.bpf.h
 _PAGES = 4096  # of the ring, a power of two: 16 MiB hold 170,000 records
 _REST_S = 0.1
 _BUSY = 1 << 31  # in the header's first word: the kernel still writes it

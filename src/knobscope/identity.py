@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from knobscope.generators import client_libraries
+from knobscope.generators import client_libraries, has_own_tables
 from knobscope.specs import (
     Case,
     Dbms,
@@ -71,6 +71,7 @@ def run_identity(specs: StudySpecs, case: Case, phase: str, knobs: Iterable[str]
         **_layout_identity(specs, case),
         **({"measure": sorted(specs.study.measure)} if specs.study.measure else {}),
         **_statements_identity(specs, dbms),
+        **({"session_thread": dbms.session_thread} if _logs_sessions(specs, workload, phase) else {}),
         **({"threads": dbms.threads} if "waits" in specs.study.watch and dbms.threads else {}),
         **({"client": select_fields(specs.study.client, "run")} if specs.study.client else {}),
     }
@@ -101,6 +102,10 @@ def _layout_identity(specs: StudySpecs, case: Case) -> Identity:
             if keys[key] is None:
                 del keys[key]
     return {"parts": dumped, "devices": devices}
+
+
+def _logs_sessions(specs: StudySpecs, workload: Workload, phase: str) -> bool:
+    return specs.study.trace and phase == "sweep" and has_own_tables(workload)
 
 
 def _statements_identity(specs: StudySpecs, dbms: Dbms) -> Identity:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
-from knobscope.devices import find_block_device
+from knobscope.devices import OpenDevice, find_block_device
 from knobscope.generators import TPCC_TABLES
 from knobscope.specs import Dbms, Workload, read_spec
 from knobscope.stages.measure.run import Bench, measure_run
@@ -143,6 +144,40 @@ def test_conditions_hold_with_innodb(name: str, open_directory: Path) -> None:
     assert_statements(record)
     if dbms.statements is not None:
         assert changed(record, "server") == pytest.approx(changed(record, "client"), abs=0.03)
+
+
+def test_requests_belong_to_the_transactions_of_their_sessions(
+    postgresql: Dbms, loop: OpenDevice, open_directory: Path, tmp_path: Path
+) -> None:
+    """Memory is smaller than the data. What a transaction reads is known: the tables that its statements name."""
+    workload = tpcc(records=1, measure_s=3, memory_mib=48, parameters={"scale": 5})
+    snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
+    traces = tmp_path / "traces"
+    with open_watch(loop.block, 4096, "device", trace=traces) as watch:
+        if watch.monitor != "bpf":
+            pytest.skip(f"no trace without BPF: {watch.reason}")
+        bench = Bench(postgresql, workload, loop.directory, watch, traces=traces)
+        record = measure_run(bench, "run", {"shared_buffers": 1024}, snapshot)
+    assert_sound(record)
+    with duckdb.connect() as connection:
+        recorded = connection.execute(
+            "SELECT op, count(*) FROM read_parquet(?) GROUP BY op", [str(traces / "run/events.parquet")]
+        ).fetchall()
+    requests, done = Counter[str](), {row["operation"]: row["ok"] for row in record["operations"]}
+    for row in record["operation_io"]:
+        requests[row["op"]] += row["requests"]
+        assert row["transactions"] == done.get(row["operation"], record["run"]["operations"])
+    assert requests == dict(recorded)
+    reads = [row for row in record["operation_io"] if row["op"] == "read" and row["table_name"] in TPCC_TABLES]
+    assert sum(row["requests"] for row in reads) > 100
+    named = {(operation, table) for operation, _, table in counted(record, "calls")}
+    assert {(row["operation"], row["table_name"]) for row in reads} - {
+        ("background", name) for name in TPCC_TABLES
+    } <= named
+    writers = {row["operation"] for row in record["operation_io"] if row["role"] == "log"}
+    assert {"NEW_ORDER", "PAYMENT"} <= writers <= {"NEW_ORDER", "PAYMENT", "DELIVERY", "background"}
+    # Nobody submits a flush, and a session commits before it answers: no request of it comes in between.
+    assert {row["operation"] for row in record["operation_io"] if row["op"] == "flush"} == {"background"}
 
 
 def test_a_broken_transaction_makes_the_run_invalid(

@@ -118,6 +118,15 @@ def test_how_a_server_counts_statements_belongs_to_runs_that_ask_it_only(specs: 
     json.dumps(identify(asked))  # as the store does
 
 
+def test_how_a_session_tells_its_thread_belongs_to_traced_runs_with_transactions(specs: StudySpecs) -> None:
+    asking = change(change(specs, "study", trace=True), "dbms", session_thread="select 7")
+    with_transactions = change(asking, "workloads", generator="tpcc")
+    assert identify(with_transactions, "sweep")["session_thread"] == "select 7"
+    assert "session_thread" not in identify(with_transactions, "screen")
+    assert "session_thread" not in identify(change(with_transactions, "study", trace=False), "sweep")
+    assert "session_thread" not in identify(asking, "sweep")
+
+
 def test_a_program_that_is_only_asked_for_statements_defines_no_run() -> None:
     postgresql = read_spec(ROOT / "specs/dbms/postgresql.yaml", Dbms, None)[1]
     assert set(postgresql.running_programs) == set(postgresql.programs) - {"psql"}

@@ -24,7 +24,15 @@ from knobscope.figures.strips import Strip, draw_strips
 from knobscope.figures.tiles import Tile, TileRow, draw_tiles
 from knobscope.figures.timeline import TimelineBlock, TimelineRun, choose_blocks, draw_timeline
 from knobscope.figures.times import TimeBar, TimePart, draw_times
-from knobscope.figures.traffic import OP_LOOKS, FileSizes, PointGroup, draw_file_sizes, draw_queues, draw_scatter
+from knobscope.figures.traffic import (
+    OP_LOOKS,
+    FileSizes,
+    PointGroup,
+    PointPanel,
+    draw_file_sizes,
+    draw_queues,
+    draw_scatter,
+)
 from knobscope.figures.tuning import TuningCurve, draw_tuning
 
 __all__ = [
@@ -41,6 +49,7 @@ __all__ = [
     "PairRow",
     "Point",
     "PointGroup",
+    "PointPanel",
     "RankLine",
     "RankedKnob",
     "RateCurve",

@@ -9,7 +9,7 @@ from knobscope.figures.canvas import Canvas, Point, fit_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks, short_number
 from knobscope.text.formats import format_number, format_size
 
-__all__ = ["OP_LOOKS", "FileSizes", "PointGroup", "draw_file_sizes", "draw_queues", "draw_scatter"]
+__all__ = ["OP_LOOKS", "FileSizes", "PointGroup", "PointPanel", "draw_file_sizes", "draw_queues", "draw_scatter"]
 
 #: Operation -> its look in all pictures.
 OP_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "plain"}
@@ -70,27 +70,34 @@ class PointGroup:
     points: Sequence[Point]
 
 
-def draw_scatter(
-    width: float, panels: Sequence[tuple[str, Sequence[PointGroup]]], seconds: float, top_bytes: float
-) -> Canvas:
-    """Draw requests as points in panels with a label each, one above the other, on the same axes.
+@dataclass(frozen=True)
+class PointPanel:
+    """Requests of one file, up to the byte `top`; the first groups are drawn first."""
+
+    label: str
+    groups: Sequence[PointGroup]
+    top: float
+
+
+def draw_scatter(width: float, panels: Sequence[PointPanel], seconds: float) -> Canvas:
+    """Draw requests as points in panels, one above the other, over the same seconds.
 
     Names of groups are below the picture, in lines of their own where they are long.
     """
-    looks = {group.name: f"bar {group.look}" for _, groups in panels for group in groups}
+    looks = {group.name: f"bar {group.look}" for panel in panels for group in panel.groups}
     lines = wrap_legend([(look, name) for name, look in looks.items()], width)
     each = 154 if len(panels) == 1 else 100
     bottom = (each + 32) * len(panels) - 10
     canvas = Canvas(width, bottom + 44 + LEGEND_LINE * len(lines))
     x = Scale(0, max(seconds, 1e-3), 60, width - 8)
     x_ticks = [(x(tick), short_number(tick)) for tick in linear_ticks(0, x.high, 6)]
-    for index, (label, groups) in enumerate(panels):
+    for index, panel in enumerate(panels):
         top = 22 + (each + 32) * index
         frame = Frame(58, top, width - 8, top + each)
-        y = Scale(0, max(top_bytes, 1.0), frame.bottom - 2, frame.top)
+        y = Scale(0, max(panel.top, 1.0), frame.bottom - 2, frame.top)
         y_ticks = [(y(tick), format_size(tick)) for tick in _size_ticks(y.high, 4)]
-        draw_y_axis(canvas, frame, y_ticks, fit_text(label, width))
-        for group in groups:
+        draw_y_axis(canvas, frame, y_ticks, fit_text(panel.label, width))
+        for group in panel.groups:
             canvas.points([(x(time), y(position)) for time, position in group.points], f"points {group.look}")
         is_last = index == len(panels) - 1
         draw_x_axis(canvas, frame, x_ticks if is_last else [], "seconds of the run" if is_last else "")

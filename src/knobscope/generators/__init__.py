@@ -4,7 +4,7 @@ from knobscope.generators.clients import client_libraries, find_clients, find_ja
 from knobscope.generators.command_run import CommandRun, GeneratorCall, load_data
 from knobscope.generators.elsewhere import RemoteYcsbRun, telling_of_loss
 from knobscope.generators.failure import GeneratorError
-from knobscope.generators.results import LoadResult
+from knobscope.generators.results import LoadResult, SessionOperation
 from knobscope.generators.session import Session
 from knobscope.generators.suites import (
     client_properties,
@@ -33,6 +33,7 @@ __all__ = [
     "RemoteYcsbRun",
     "RowWriter",
     "Session",
+    "SessionOperation",
     "Witness",
     "YcsbRun",
     "client_libraries",

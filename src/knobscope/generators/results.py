@@ -4,10 +4,12 @@ import csv
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Files that the client leaves in its `out`.
-SUMMARY, INTERVALS = "summary.json", "intervals.csv"
+SUMMARY, INTERVALS, SESSIONS = "summary.json", "intervals.csv", "sessions.csv"
+#: End of an operation that was under way when the client wrote its results.
+_UNDER_WAY = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,15 @@ def same(figure: str, value: float, source: str, reference: float, slack: float 
     return Check(figure, value, source, reference - slack, reference + slack)
 
 
+class SessionOperation(NamedTuple):
+    """An operation of one session, all its attempts included; times by CLOCK_MONOTONIC of the client's machine."""
+
+    thread: int  # that serves the session, by its number in the DBMS's own namespace
+    operation: str
+    begin_ns: int
+    end_ns: int
+
+
 @dataclass(frozen=True)
 class LoadResult:
     """What the client counted and timed in the measured window.
@@ -52,6 +63,7 @@ class LoadResult:
     intervals: list[dict[str, Any]]
     checks: Sequence[dict[str, Any]] = field(default=())
     statements: Sequence[dict[str, Any]] = field(default=())  # by transaction and table, as in table `statements`
+    sessions: Sequence[SessionOperation] = field(default=())  # only where it was asked for, warm-up included
     first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
     checks_of_output: Sequence[Check] = field(default=())
     in_flight: int | None = None
@@ -66,8 +78,22 @@ def parse_result(
     intervals = [_typed(row) for row in csv.DictReader(read(INTERVALS).splitlines())]
     window_s, failure = summary["window_s"], summary["first_failure"]
     return LoadResult(
-        window_s, summary["operations"], intervals, checks, summary["statements"], failure, in_flight=in_flight
+        window_s,
+        summary["operations"],
+        intervals,
+        checks,
+        summary["statements"],
+        first_failure=failure,
+        in_flight=in_flight,
     )
+
+
+def parse_sessions(text: str) -> list[SessionOperation]:
+    """Return the operations of all sessions, as the client wrote them."""
+    return [
+        SessionOperation(int(thread), operation, int(begin), int(end) if end else _UNDER_WAY)
+        for thread, operation, begin, end in csv.reader(text.splitlines()[1:])
+    ]
 
 
 def _typed(row: dict[str, str]) -> dict[str, Any]:

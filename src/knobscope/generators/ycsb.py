@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ from knobscope.generators.clients import java_command
 from knobscope.generators.consistency import require_consistent
 from knobscope.generators.events import Client, Supervise
 from knobscope.generators.failure import GeneratorError
-from knobscope.generators.results import LoadResult, parse_result
+from knobscope.generators.results import SESSIONS, LoadResult, parse_result, parse_sessions
 from knobscope.generators.session import Session
 from knobscope.processes import read_foreign
 
@@ -127,6 +127,7 @@ class YcsbRun:
     """A run of a workload: warm-up, then the measured window, then the client ends. Use it in a `with` statement.
 
     `measure_operations` end the window before `measure_s` have passed, after four intervals at least.
+    `session_thread` asks a connection which thread serves it (empty: the client's own), for `LoadResult.sessions`.
     Each wait has a limit in seconds and raises GeneratorError as soon as the client cannot get there any more.
     """
 
@@ -138,6 +139,7 @@ class YcsbRun:
         measure_s: float,
         measure_operations: int | None = None,
         interval_ms: int = 1000,
+        session_thread: str | None = None,
         supervise: Supervise = subprocess.Popen,
     ) -> None:
         own = {
@@ -147,7 +149,9 @@ class YcsbRun:
         }
         if measure_operations is not None:
             own["knobscope.measure.operations"] = str(measure_operations)
-        self._session, self._supervise = session, supervise
+        if session_thread is not None:
+            own["knobscope.session.thread"] = session_thread
+        self._session, self._supervise, self._logs_sessions = session, supervise, session_thread is not None
         self._client = self._open(own)
 
     @property
@@ -178,6 +182,8 @@ class YcsbRun:
         try:
             result = parse_result(self._read, checks, self._session.threads)
             require_consistent(result)
+            if self._logs_sessions:
+                result = replace(result, sessions=parse_sessions(self._read(SESSIONS)))
         except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
             message = f"the result of the load client cannot be used: {error}"
             raise GeneratorError("unreadable", message, self._client.log_tail()) from error

@@ -28,7 +28,7 @@ from knobscope.processes.supervision import (
     read_output,
     supervise,
 )
-from knobscope.processes.trees import list_tree
+from knobscope.processes.trees import list_tree, number_threads
 from knobscope.processes.user import SERVICE_USER, find_service_user
 from knobscope.processes.view import keep_mounts_private
 
@@ -53,6 +53,7 @@ __all__ = [
     "make_own_directory",
     "make_sandbox",
     "make_shared_directory",
+    "number_threads",
     "open_foreign",
     "open_network",
     "open_sandbox",

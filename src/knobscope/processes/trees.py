@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["list_tree"]
+__all__ = ["list_tree", "number_threads"]
 
 
 def list_tree(roots: Sequence[int]) -> list[int]:
@@ -18,3 +18,17 @@ def list_tree(roots: Sequence[int]) -> list[int]:
                 found |= dict.fromkeys(new)
                 queue += new
     return queue
+
+
+def number_threads(root: int) -> dict[int, int]:
+    """Return the threads of a process and its descendants: number in their own PID namespace -> number in ours.
+
+    Of two with the same number the one in the inner namespace counts: the outer ones only keep it.
+    """
+    chains: list[list[int]] = []
+    for pid in list_tree([root]):
+        for status in Path("/proc", str(pid), "task").glob("*/status"):
+            with contextlib.suppress(OSError):  # it has ended
+                text = status.read_text(encoding="utf-8", errors="replace")
+                chains += ([*map(int, line.split()[1:])] for line in text.splitlines() if line.startswith("NSpid:"))
+    return {chain[-1]: chain[0] for chain in sorted(chains, key=len)}

@@ -3,7 +3,7 @@
 Each stage's tables are a module of their own; a table is declared there and nowhere else.
 """
 
-from knobscope.tables.block_layer import DeviceHealthRow, FileRow, IoProfileRow, LayoutIoRow
+from knobscope.tables.block_layer import BACKGROUND, DeviceHealthRow, FileRow, IoProfileRow, LayoutIoRow, OperationIoRow
 from knobscope.tables.calls import FaultRow, FileAccessRow
 from knobscope.tables.checking import check_document, read_document
 from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
@@ -27,6 +27,7 @@ from knobscope.tables.tuning import TrialRow
 from knobscope.tables.writing import insert_rows, read_table, require_readable, write_files, write_table, write_tables
 
 __all__ = [
+    "BACKGROUND",
     "BLOCK_TABLES",
     "COLUMNS",
     "LOCKED",
@@ -47,6 +48,7 @@ __all__ = [
     "LayoutIoRow",
     "LeftOutRow",
     "MonitorFacts",
+    "OperationIoRow",
     "OperationRow",
     "PlanRow",
     "RunRecord",

@@ -5,6 +5,7 @@ from typing import Annotated, TypedDict
 from knobscope.tables.declaring import Count, Integer, Real, RunColumns, Text, Unsigned
 
 __all__ = [
+    "BACKGROUND",
     "BLOCK_LAYER_TABLES",
     "DeviceHealthRow",
     "FileRow",
@@ -13,6 +14,7 @@ __all__ = [
     "IoSeriesRow",
     "IoSizeRow",
     "LayoutIoRow",
+    "OperationIoRow",
     "OrderColumns",
     "QueueDepthRow",
     "SubmitterRow",
@@ -149,6 +151,36 @@ class FileRow(RunColumns, OrderColumns, total=False):
     sequential_requests: Annotated[Count | None, "Requests that belong to a stream."]
 
 
+#: What `operation_io` calls requests that belong to no operation.
+BACKGROUND = "background"
+
+
+class OperationIoRow(RunColumns, total=False):
+    """Requests of a traced run by transaction or query; those of a run add up to all that its trace has.
+
+    A request belongs to the operation during which the thread that serves its session submitted it.
+    """
+
+    operation: Annotated[
+        Text,
+        "Transaction or query, as in `operations`; `background`: submitted by a thread that serves no session, by "
+        "nobody, or between two operations.",
+    ]
+    transactions: Annotated[
+        Count, "How many of these operations succeeded in the window; of `background`, those of all kinds together."
+    ]
+    file: Annotated[
+        Text | None,
+        "Path below the data directory; `journal` for the file system's journal and metadata, or `unknown`. NULL for a "
+        "flush.",
+    ]
+    role: Annotated[Text | None, "`data`, `log`, `temp`, `other`, `journal` or `unknown`, as in `files`."]
+    table_name: Annotated[Text | None, "Table in the file; NULL where it holds none, or several."]
+    op: Annotated[Text, "`read`, `write`, `discard` or `flush`."]
+    requests: Annotated[Count, "Requests."]
+    bytes: Annotated[Count, "Bytes of these."]
+
+
 class LayoutIoRow(RunColumns, total=False):
     """What each device of a layout was asked for.
 
@@ -193,6 +225,7 @@ BLOCK_LAYER_TABLES: dict[str, type] = {
     "io_latency": IoLatencyRow,
     "io_series": IoSeriesRow,
     "files": FileRow,
+    "operation_io": OperationIoRow,
     "layout_io": LayoutIoRow,
     "device_health": DeviceHealthRow,
     "submitters": SubmitterRow,

@@ -11,6 +11,7 @@ from knobscope.tables.block_layer import (
     IoSeriesRow,
     IoSizeRow,
     LayoutIoRow,
+    OperationIoRow,
     QueueDepthRow,
     SubmitterRow,
 )
@@ -37,6 +38,7 @@ class _RunRows(TypedDict, total=False):
     io_series: list[IoSeriesRow]
     submitters: list[SubmitterRow]
     files: list[FileRow]
+    operation_io: list[OperationIoRow]
     layout_io: list[LayoutIoRow]
     device_health: list[DeviceHealthRow]
     file_access: list[FileAccessRow]

@@ -21,6 +21,12 @@ class EventRow(TypedDict, total=False):
     queue: Annotated[Integer | None, "Hardware queue."]
     owner: Annotated[Text, "`own`, `inode`, `journal`, `flush`, `foreign`, `unknown` or `unseen`."]
     pid: Annotated[Integer | None, "Process that submitted it; NULL for a flush, which nobody submits."]
+    thread: Annotated[Integer | None, "Thread of that process."]
+    operation: Annotated[
+        Text | None,
+        "Transaction or query of the load client, as in table `operations`, in which this thread served a session when "
+        "it submitted the request; NULL: none, or not recorded.",
+    ]
     comm: Annotated[Text | None, "Name of that process."]
     fua: Annotated[Truth, "Whether it must be on the medium before it ends (FUA)."]
     preflush: Annotated[Truth, "Whether it asks for a flush of the device's cache first."]

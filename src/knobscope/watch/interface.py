@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Literal, Self
 
 from knobscope.errors import UserError
+from knobscope.watch.event_operations import Operation
 from knobscope.watch.files import FileTree
 from knobscope.watch.profile import Profile
 
@@ -79,10 +80,13 @@ class Watch(ABC):
         """Let the processes of a run go whose end nobody waited for; nothing happens where it was."""
         return
 
-    def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
+    def write_trace(
+        self, directory: Path, trees: Sequence[FileTree], operations: Sequence[Operation] = ()
+    ) -> tuple[int, int] | None:
         """Write every request of the last run into a directory; return how many, and how many were lost.
 
-        `trees` are the files of the run, in the order in which they were read. None: no requests were recorded.
+        `trees` are the files of the run, in the order in which they were read; `operations`, what threads of the server
+        were at. None: no requests were recorded.
         """
         return None
 

@@ -17,6 +17,7 @@ from knobscope.devices import BlockDevice
 from knobscope.processes import find_sent_signal, read_tail
 from knobscope.shipped import SHIPPED
 from knobscope.tables import IoProfileRow, check_document, empty_row
+from knobscope.watch.event_operations import Operation
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import FileScope, Place, ProbeName, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.levels import LevelMeter
@@ -132,9 +133,11 @@ class MonitorWatch(Watch):
         if self._process.poll() is None:  # else its warden, or who comes next, puts them back
             self._ask("release", "released")
 
-    def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
+    def write_trace(
+        self, directory: Path, trees: Sequence[FileTree], operations: Sequence[Operation] = ()
+    ) -> tuple[int, int] | None:
         """Write the requests of the last run."""
-        return self._recording.write(directory, trees, self._files) if self._recording else None
+        return self._recording.write(directory, trees, self._files, operations) if self._recording else None
 
     def close(self) -> None:
         """End the monitor; what it made in the system, it removes."""

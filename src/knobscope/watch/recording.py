@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, TypedDict
 from knobscope.errors import UserError
 from knobscope.tables import TRACE_TABLES, describe_refusal
 from knobscope.watch.event_files import EventNamer, to_categories
+from knobscope.watch.event_operations import Operation, OperationNamer
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import OPERATIONS
 from knobscope.watch.profile import CountedFile
@@ -24,15 +25,14 @@ __all__ = ["MAX_EVENTS", "Announced", "Recording", "require_replaceable"]
 
 #: Events of one run that are kept; those beyond are counted as lost. They take 96 bytes each until the run has ended.
 MAX_EVENTS = 4_000_000
-#: As struct event_t of probes/event_trace.bpf.h, behind the eight bytes that the kernel's ring puts before it.
+#: As struct note_t of probes/counters.bpf.h, behind the eight bytes that the kernel's ring puts before it.
 _RECORD = [
     ("header", "u8"),
-    *((name, "u8") for name in ("issued_at", "wait", "sector", "inode", "offset")),
-    *((name, "u4") for name in ("bytes", "device", "pid", "flags")),
+    *((name, "u8") for name in ("issued_at", "wait", "sector", "inode", "offset", "latency")),
+    *((name, "u4") for name in ("bytes", "device", "pid", "thread")),
     ("comm", "u8", 2),
-    ("latency", "u8"),
     *((name, "u2") for name in ("queue", "file")),
-    *((name, "u1") for name in ("op", "owner", "failed", "unused")),
+    *((name, "u1") for name in ("flags", "op", "owner", "failed")),
 ]
 _OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")
 _FLAGS = {"fua": 1, "preflush": 2, "sync": 4, "meta": 8}
@@ -43,6 +43,7 @@ _INSERT = """
     SELECT
         * EXCLUDE is_located REPLACE (
             CASE WHEN is_located THEN "offset" END AS "offset", nullif(pid, 0) AS pid,
+            nullif(thread, 0) AS thread, operation::VARCHAR AS operation,
             nullif(lat_ns, -1) AS lat_ns, CASE WHEN pid <> 0 THEN comm::VARCHAR END AS comm,
             nullif(file::VARCHAR, '') AS file, nullif(device::VARCHAR, '') AS device, nullif(inode, 0) AS inode
         )
@@ -120,11 +121,18 @@ class Recording:
         except OSError as failure:
             self._failure = failure
 
-    def write(self, directory: Path, trees: Sequence[FileTree], named: Sequence[CountedFile]) -> tuple[int, int]:
+    def write(
+        self,
+        directory: Path,
+        trees: Sequence[FileTree],
+        named: Sequence[CountedFile],
+        operations: Sequence[Operation] = (),
+    ) -> tuple[int, int]:
         """Write events.parquet and lost.parquet into a directory, which appears whole; return events and lost ones.
 
         `trees` give names to files, in the order in which they were read; of requests whose file the kernel could not
         tell (direct I/O) they tell it by the address. `named`: files (device, inode, name) that the kernel told.
+        `operations`: what threads of the server were at, and when.
         """
         import duckdb
 
@@ -146,7 +154,7 @@ class Recording:
                 connection.execute(f"CREATE TABLE {table} ({definition})")
             for row in self._lost:
                 connection.execute("INSERT INTO lost VALUES (?, ?, ?)", list(row.values()))
-            self._insert_events(connection, EventNamer(trees, named))
+            self._insert_events(connection, EventNamer(trees, named), OperationNamer(operations))
             for table in TRACE_TABLES:
                 connection.execute(f"COPY {table} TO ? (FORMAT parquet)", [str(part / f"{table}.parquet")])
             shutil.rmtree(directory, ignore_errors=True)
@@ -157,7 +165,9 @@ class Recording:
         """Remove what was kept."""
         self._spool.close()
 
-    def _insert_events(self, connection: "duckdb.DuckDBPyConnection", namer: EventNamer) -> None:
+    def _insert_events(
+        self, connection: "duckdb.DuckDBPyConnection", files: EventNamer, operations: OperationNamer
+    ) -> None:
         """Fill table `events` in order of issue."""
         import numpy as np
 
@@ -167,7 +177,8 @@ class Recording:
         records = np.memmap(self._spool, _get_layout(), "r", shape=(self._events,))
         order = np.argsort(records["issued_at"], kind="stable")
         for first in range(0, len(order), _PART):
-            rows = _make_rows(records[order[first : first + _PART]], self._began_ns, namer)
+            part = records[order[first : first + _PART]]
+            rows = _make_rows(part, self._began_ns, files).assign(operation=operations.name(part))
             connection.register("rows", rows)
             connection.execute(_INSERT)
             connection.unregister("rows")
@@ -198,6 +209,7 @@ def _make_rows(records: "NDArray[Any]", began_ns: int, namer: EventNamer) -> "pd
             "queue": records["queue"].astype("i4"),
             "owner": pd.Categorical.from_codes(records["owner"].astype("i4"), _OWNERS),
             "pid": records["pid"].astype("i4"),
+            "thread": records["thread"].astype("i4"),
             "comm": _decode(records["comm"]),
             **{name: (flags & bit) > 0 for name, bit in _FLAGS.items()},
             "failed": records["failed"] > 0,

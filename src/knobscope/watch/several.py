@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from knobscope.watch.event_operations import Operation
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import Place, Profile, Watch
 
@@ -48,9 +49,11 @@ class SeveralWatch(Watch):
         for watch in (self._first, *self._others.values()):
             watch.abandon()
 
-    def write_trace(self, directory: Path, trees: Sequence[FileTree]) -> tuple[int, int] | None:
+    def write_trace(
+        self, directory: Path, trees: Sequence[FileTree], operations: Sequence[Operation] = ()
+    ) -> tuple[int, int] | None:
         """Write the requests of the last run to the first device."""
-        return self._first.write_trace(directory, trees)
+        return self._first.write_trace(directory, trees, operations)
 
     def close(self) -> None:
         """Stop watching."""

@@ -10,7 +10,7 @@ import pytest
 from pages import SVG, Page, render
 from simulated_study import write_trace
 
-from knobscope.figures.traffic import FileSizes, PointGroup, draw_file_sizes, draw_scatter
+from knobscope.figures.traffic import FileSizes, PointGroup, PointPanel, draw_file_sizes, draw_scatter
 from knobscope.specs import StudySpecs
 
 
@@ -135,6 +135,6 @@ def test_bars_of_files_keep_inside_the_picture() -> None:
 
 
 def test_one_request_at_the_start_of_a_file_can_be_drawn() -> None:
-    assert "M" in draw_scatter(400, [("offset", [PointGroup("reads", "line-a", [(0.0, 0.0)])])], 0.0, 0.0).svg(
-        "One request, for a test."
-    )
+    assert "M" in draw_scatter(
+        400, [PointPanel("offset", [PointGroup("reads", "line-a", [(0.0, 0.0)])], 0.0)], 0.0
+    ).svg("One request, for a test.")

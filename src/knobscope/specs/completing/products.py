@@ -54,9 +54,10 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "prior": "major_version_parts",
         "report": "description",
         # What programs and paths lead to is in the digests of `installed`; parts count that a study lays out.
-        # Threads count where waits are watched, statements where they are measured, `rewrite` where a load does.
+        # Threads count where waits are watched, statements where they are measured, `rewrite` where a load does, the
+        # thread of a session where requests are traced.
         "nothing": "extends without programs paths since until introspect min_memory_mib parts threads statements "
-        "rewrite",
+        "rewrite session_thread",
     },
     Files: {"run": "data log temp", "data run": "tables"},
     Knob: {

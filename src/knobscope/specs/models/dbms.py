@@ -142,6 +142,12 @@ class Dbms(SpecModel):
         "serve clients: what an operation waits for is what these wait for. A thread that serves clients and that no "
         "pattern names is a `session` too, another one is of a class of its own name.",
     )
+    session_thread: str | None = Field(
+        default=None,
+        description="Statement that returns the operating system's number of the thread that serves the connection, "
+        "for `trace: true`: each request of a session is attributed to the transaction or query at that time. Absent: "
+        "the DBMS does not know it, or a session has no thread of its own; one that lives in its client needs none.",
+    )
     statements: StatementCounts | None = Field(
         default=None, description="How it is asked what it did to the rows of each table, for `measure: [statements]`."
     )
@@ -209,6 +215,7 @@ class Dbms(SpecModel):
         questions = {
             "readback": self.readback.by_client,
             "version_sql": self.version_sql,
+            "session_thread": self.session_thread,
             "introspect": self.introspect is not None and (self.introspect.query or self.introspect.trials),
         }
         for key, question in questions.items():

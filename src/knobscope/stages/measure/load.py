@@ -22,11 +22,13 @@ def start_load(
     interval_ms: int,
     limit: MemoryLimit,
     elsewhere: ClientMachine | None = None,
+    *,
+    session_thread: str | None = None,
 ) -> YcsbRun | CommandRun:
     """Start the load on a server that answers; `generator` is None for YCSB. Ends when it is left as a context.
 
     A DBMS without a server lives in the load's process, which then has the memory limit. The load comes from this
-    machine unless there is one `elsewhere`.
+    machine unless there is one `elsewhere`. `session_thread` as of YcsbRun, for a client on this machine.
     """
     if elsewhere is not None:
         # over there the server is at another port
@@ -54,6 +56,7 @@ def start_load(
             measure_s=workload.measure_s,
             measure_operations=workload.measure_operations,
             interval_ms=interval_ms,
+            session_thread=session_thread,
             supervise=start,
         )
     return CommandRun(

@@ -22,8 +22,8 @@ from knobscope.devices import (
     make_scattering_directory,
     read_filesystem,
 )
-from knobscope.generators import Connected, LoadResult
-from knobscope.processes import find_service_user, make_shared_directory, read_tail
+from knobscope.generators import Connected, LoadResult, SessionOperation
+from knobscope.processes import find_service_user, make_shared_directory, number_threads, read_tail
 from knobscope.servers import (
     Instance,
     Server,
@@ -49,6 +49,7 @@ from knobscope.stages.measure.elsewhere import reach_client_machine
 from knobscope.stages.measure.file_roles import list_files, name_rows, sum_waits_by_file
 from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.stages.measure.load import start_load
+from knobscope.stages.measure.operation_io import find_session_question, list_operation_io, locate_sessions
 from knobscope.stages.measure.phases import PhaseClock
 from knobscope.stages.measure.recovery import Crash, open_crash
 from knobscope.stages.measure.statements import list_statements
@@ -124,13 +125,15 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
         ):
             clock.end("restore")
             with tell_complaints(instance):
-                trees = _carry_out(bench, instance, knobs, snapshot.tables, record, clock, crash)
+                trees, served = _carry_out(bench, instance, knobs, snapshot.tables, record, clock, crash)
             clock.end("stop")
             if crash is not None:
                 record["run"] |= crash.recover()
                 clock.end("recover")
         if bench.traces:
-            bench.watch.write_trace(bench.traces / run_id, group_trees(trees, bench.layout)[None])
+            trace = bench.traces / run_id
+            is_traced = bench.watch.write_trace(trace, group_trees(trees, bench.layout)[None], served) is not None
+            record["operation_io"] = list_operation_io(trace, record) if is_traced and served else []
         # The load generator was started with these, whatever it is.
         factor_values = {name: bench.dbms.write(name, value) for name, value in factors.items()}
         record["effective_values"] += [
@@ -207,8 +210,11 @@ def _carry_out(
     record: RunRecord,
     clock: PhaseClock,
     crash: Crash | None,
-) -> list[FileTree]:
-    """Fill the record; return the files of the data before and after. The server is killed at the end."""
+) -> tuple[list[FileTree], list[SessionOperation]]:
+    """Fill the record; return the files of the data before and after, and the operations of a run that is traced.
+
+    The server is killed at the end.
+    """
     dbms, workload, log = bench.dbms, bench.workload, instance.runtime / "server.log"
     with ExitStack() as stack:
         server, limit = None, stack.enter_context(limit_memory(workload.memory_mib))
@@ -224,12 +230,25 @@ def _carry_out(
             clock.end("start")
         trees = read_trees(instance)  # before there is a client: it costs the measured window nothing
         elsewhere = stack.enter_context(reach_client_machine(bench.client, instance, record["run"]))
-        client = start_load(instance, workload, bench.generator, configuration, bench.interval_ms, limit, elsewhere)
+        # The clock of another machine is not that of the trace.
+        question = find_session_question(dbms, workload) if bench.traces and elsewhere is None else None
+        client = start_load(
+            instance,
+            workload,
+            bench.generator,
+            configuration,
+            bench.interval_ms,
+            limit,
+            elsewhere,
+            session_thread=question,
+        )
         stack.enter_context(client)
         connected = client.wait_connected(_GRACE_S * 2)
         clock.end("connect")
         _check_knobs(bench, instance, configuration, connected, record)
-        bench.watch.follow([server.pid if server else client.root_pid])
+        root = server.pid if server else client.root_pid
+        threads = number_threads(root) if question is not None else {}
+        bench.watch.follow([root])
         measuring_ns = client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
         late_s = (time.time_ns() - measuring_ns) / 1e9
@@ -256,7 +275,7 @@ def _carry_out(
         if crash is not None:
             crash.write()
             clock.end("witness")
-    return trees
+    return trees, locate_sessions(result.sessions, threads, dbms)
 
 
 def _check_knobs(

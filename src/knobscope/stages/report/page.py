@@ -14,6 +14,7 @@ from knobscope.figures import Figure, figure_style, write_figures
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.sections import (
     CaseBudget,
+    CaseOperationIo,
     DevicesSection,
     EffectsSection,
     FilesSection,
@@ -27,6 +28,7 @@ from knobscope.stages.report.sections import (
     build_findings,
     build_head,
     build_io_related,
+    build_operation_io,
     build_ranking,
     build_recoveries,
     build_runs,
@@ -87,7 +89,8 @@ def render_report(
         findings = build_findings(data)
         effects, ranking = build_effects(data), build_ranking(data)
         devices, runs = build_devices(data), build_runs(data)
-        files = build_files(data, traces or database.parent / "traces")
+        traces = traces or database.parent / "traces"
+        files, operation_io = build_files(data, traces), build_operation_io(data, traces)
         budgets = build_budgets(data)
         tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *time_figures(data), *order_figures(data)]
         html = (
@@ -108,6 +111,7 @@ def render_report(
                 devices=devices,
                 files=files,
                 statements=build_statements(data),
+                operation_io=operation_io,
                 runs=runs,
                 left_out=_describe_left_out(data),
                 database=database.name,
@@ -119,7 +123,7 @@ def render_report(
         )
     write_text(out, html)
     shown = [*(case.figure for case in tuning.cases), *side_by_side, *ranking.across]
-    shown += list(_all_figures(findings, effects, budgets, ranking, files, devices, runs))
+    shown += list(_all_figures(findings, effects, budgets, ranking, files, operation_io, devices, runs))
     if figures is not None:
         write_figures(shown, figures)
     return Rendered(len(html.encode()), len(shown))
@@ -204,6 +208,7 @@ def _all_figures(
     budgets: Sequence[CaseBudget],
     ranking: RankingSection,
     files: FilesSection,
+    operation_io: Sequence[CaseOperationIo],
     devices: DevicesSection,
     runs: RunsSection,
 ) -> Iterator[Figure]:
@@ -215,6 +220,8 @@ def _all_figures(
     for ranked in ranking.cases:
         yield from ranked.pictures
     yield from files.figures
+    for traced in operation_io:
+        yield from traced.figures
     for device in devices.devices:
         yield from device.pictures
     for measured in runs.cases:

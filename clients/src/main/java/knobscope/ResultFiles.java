@@ -10,7 +10,7 @@ import java.util.Map;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 
-/** Writes intervals.csv and summary.json; a file that has its final name is complete. */
+/** Writes intervals.csv, summary.json and sessions.csv; a file that has its final name is complete. */
 final class ResultFiles {
   private static final String HEADER = "t_s,op,ops,failed,mean_us,p50_us,p95_us,p99_us,max_us\n";
 
@@ -19,6 +19,7 @@ final class ResultFiles {
   /** {@code fromNs} and {@code toNs} bound the measured window (System.nanoTime). */
   static void write(Path directory, IntervalLog log, long fromNs, long toNs) throws IOException {
     place(directory, "intervals.csv", intervals(log, fromNs));
+    place(directory, "sessions.csv", SessionLog.csv());
     place(directory, "summary.json", summary(log.window(), StatementCounts.SHARED.window(), (toNs - fromNs) / 1e9));
   }
 

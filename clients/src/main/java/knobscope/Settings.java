@@ -10,6 +10,9 @@ import site.ycsb.Client;
 
 /** The properties of a call that are knobscope's own, next to YCSB's. */
 record Settings(Properties properties) {
+  /** What {@link SessionLog} asks each connection; absent: no log. */
+  static final String SESSION_THREAD = "knobscope.session.thread";
+
   /** The binding that does the work: a class that extends site.ycsb.DB. */
   String binding() {
     return properties.getProperty("knobscope.db", JdbcBinding.class.getName());

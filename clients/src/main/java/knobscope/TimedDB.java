@@ -23,6 +23,7 @@ public final class TimedDB extends DB {
   private DB binding;
   private ClientRun run;
   private String current;
+  private SessionLog log; // null: nobody asked for one
 
   /** Connects, reads knobs back, waits for the other threads. YCSB goes on without a thread that fails; we do not. */
   @Override
@@ -31,6 +32,8 @@ public final class TimedDB extends DB {
       OF_THREAD.set(this);
       run = ClientRun.of(getProperties());
       binding = run.connect();
+      String question = getProperties().getProperty(Settings.SESSION_THREAD);
+      log = question == null ? null : SessionLog.open(question, binding);
       run.awaitOthers(binding);
     } catch (RefusedException e) {
       Failures.die("refused", Failures.describe(e));
@@ -128,18 +131,27 @@ public final class TimedDB extends DB {
     run.passGate();
     current = name;
     long start = System.nanoTime();
+    SessionLog.Span span = log == null ? null : log.begin(name, start);
     Status status;
     try {
       status = call.get();
     } catch (RuntimeException e) {
-      IntervalLog.SHARED.record(name, false, System.nanoTime() - start);
+      record(name, false, start, span);
       Failures.note(name, Failures.describe(e));
       return Status.ERROR;
     }
-    IntervalLog.SHARED.record(name, status.isOk(), System.nanoTime() - start);
+    record(name, status.isOk(), start, span);
     if (!status.isOk()) {
       Failures.note(name, status.getName());
     }
     return status;
+  }
+
+  private static void record(String name, boolean ok, long start, SessionLog.Span span) {
+    long end = System.nanoTime();
+    IntervalLog.SHARED.record(name, ok, end - start);
+    if (span != null) {
+      span.end(end);
+    }
   }
 }

@@ -8,6 +8,7 @@ from knobscope.stages.report.sections.fastest import list_fastest
 from knobscope.stages.report.sections.findings import FindingsSection, build_findings, draw_pictures
 from knobscope.stages.report.sections.head import build_head
 from knobscope.stages.report.sections.io_related import build_io_related
+from knobscope.stages.report.sections.operation_io import CaseOperationIo, build_operation_io
 from knobscope.stages.report.sections.ranking import RankingSection, build_ranking
 from knobscope.stages.report.sections.recovery import build_recoveries
 from knobscope.stages.report.sections.runs import RunsSection, build_runs
@@ -20,6 +21,7 @@ from knobscope.stages.report.sections.waiting import build_waiting
 
 __all__ = [
     "CaseBudget",
+    "CaseOperationIo",
     "DevicesSection",
     "EffectsSection",
     "FilesSection",
@@ -33,6 +35,7 @@ __all__ = [
     "build_findings",
     "build_head",
     "build_io_related",
+    "build_operation_io",
     "build_ranking",
     "build_recoveries",
     "build_runs",

@@ -4,15 +4,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from knobscope.figures import OP_LOOKS, Figure, Point, PointGroup, draw_locality, draw_queues, draw_scatter, slug
+from knobscope.figures import (
+    OP_LOOKS,
+    Figure,
+    Point,
+    PointGroup,
+    PointPanel,
+    draw_locality,
+    draw_queues,
+    draw_scatter,
+    slug,
+)
 from knobscope.specs import Case
 from knobscope.stages.report.sections.effects import name_setting
 from knobscope.study_data.study import Row, Rows, StudyData
-from knobscope.tables import open_files
+from knobscope.tables import BACKGROUND, open_files
 from knobscope.text.formats import format_count, format_number, format_size, plural
 from knobscope.watch.locality import describe_heat, describe_locality, trace_locality
 
-__all__ = ["trace_figures"]
+__all__ = ["describe_run", "list_traced", "read_cells", "trace_figures"]
 
 _MOST_FILES = 4
 #: Points of one picture: cells of this many columns and rows, and no more of them than this.
@@ -31,19 +41,25 @@ def trace_figures(data: StudyData, case: Case, traces: Path) -> list[Figure]:
     the depth of the hardware queues; and the locality of reads. Before these, where the study loads its data in several
     ways, one picture of all of them. System calls leave no trace, only counts: their side is in `access_contrasts`.
     """
+    traced = list_traced(data, case, traces)
+    if not traced:
+        return []
+    run, events = traced[0]
+    with open_files([events]) as connection:
+        figures = _figures(StudyData(connection, data.specs), case, run, events)
+    return [*_loading_figures(data, case, {run["run_id"]: events for run, events in traced}), *figures]
+
+
+def list_traced(data: StudyData, case: Case, traces: Path) -> list[tuple[Row, Path]]:
+    """Return the runs of a case that left a trace, each with its events; those of the default configuration first."""
     runs = data.rows(
         "SELECT run_id, is_sentinel FROM runs WHERE dbms = ? AND device = ? AND workload = ? "
         "ORDER BY is_sentinel DESC, started_at",
         case.dbms, case.device, case.workload,
     )  # fmt: skip
     recorded = {file.parent.name: file for file in traces.glob("*/events.parquet") if file.is_file()}
-    traced = [row for row in runs if row["run_id"] in recorded]  # an id is no path: it is a stranger's text
-    if not traced:
-        return []
-    run, events = traced[0], recorded[traced[0]["run_id"]]
-    with open_files([events]) as connection:
-        figures = _figures(StudyData(connection, data.specs), case, run, events)
-    return [*_loading_figures(data, case, recorded), *figures]
+    # An id is no path: it is a stranger's text.
+    return [(run, recorded[run["run_id"]]) for run in runs if run["run_id"] in recorded]
 
 
 def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) -> Iterator[Figure]:
@@ -65,14 +81,14 @@ def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) 
     names = [f"default: {', '.join(usual.values())}", *(name_setting(data, run) for run in loads[1:])]
     panels = [_read_busiest(data, recorded[run["run_id"]]) for run in loads]
     points = [{"setting": name, **cell} for name, cells in zip(names, panels, strict=True) for cell in cells]
-    groups = [(name, _point_groups(cells, "op")) for name, cells in zip(names, panels, strict=True)]
     seconds, highest = (max((point[key] for point in points), default=1.0) for key in ("seconds", "highest"))
+    drawn = [PointPanel(name, _point_groups(cells, "op"), highest) for name, cells in zip(names, panels, strict=True)]
     yield Figure(
         name=slug("loads", *str(case).split("/")),
         title="Offsets over time by how the data was loaded",
         description=f"Requests over the seconds of a run, by offset in the file with most bytes, a panel for each way "
         f"to load the data: {'; '.join(names)}.",
-        draw=lambda width: draw_scatter(width, groups, seconds, highest),
+        draw=lambda width: draw_scatter(width, drawn, seconds),
         data=points,
         caption="offset in the file with most bytes read and written, one run each, on the same axes",
         wide=True,
@@ -84,7 +100,7 @@ def _read_busiest(data: StudyData, events: Path) -> list[Row]:
     with open_files([events]) as connection:
         trace = StudyData(connection, data.specs)
         files = _busiest_files(trace, events)
-        return list(_read_cells(trace, events, max(files, key=lambda file: file["bytes"]), "op")) if files else []
+        return list(read_cells(trace, events, max(files, key=lambda file: file["bytes"]), "op")) if files else []
 
 
 def _figures(data: StudyData, case: Case, run: Row, events: Path) -> list[Figure]:
@@ -112,12 +128,13 @@ def _busiest_files(data: StudyData, events: Path) -> Rows:
     )  # fmt: skip
 
 
-def _describe_run(run: Row) -> str:
+def describe_run(run: Row) -> str:
+    """Say which configuration a run had."""
     return f"one run with {'the default' if run['is_sentinel'] else 'a changed'} configuration"
 
 
 def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row, group: str) -> Figure:
-    cells = _read_cells(data, events, file, group)
+    cells = read_cells(data, events, file, group)
     seconds = max((cell["seconds"] for cell in cells), default=1.0)
     highest = max((cell["highest"] for cell in cells), default=1.0)
     label = "offset in the file" if file["has_offset"] else "address on the device, above the lowest"
@@ -129,9 +146,9 @@ def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row, gro
         title=name + suffix,
         description=f"{plural(file['requests'], 'request')} of {name} over the seconds of a run, by {label}{suffix}: "
         f"{', '.join(point_group.name for point_group in groups)}.",
-        draw=lambda width: draw_scatter(width, [(label, groups)], seconds, highest),
+        draw=lambda width: draw_scatter(width, [PointPanel(label, groups, highest)], seconds),
         data=cells,
-        caption=f"{format_count(file['requests'])} requests of {_describe_run(run)}",
+        caption=f"{format_count(file['requests'])} requests of {describe_run(run)}",
     )
 
 
@@ -153,14 +170,18 @@ def _point_groups(cells: Sequence[Row], group: str) -> list[PointGroup]:
     )
 
 
-def _read_cells(data: StudyData, events: Path, file: Row, group: str) -> Rows:
+def read_cells(data: StudyData, events: Path, file: Row, group: str) -> Rows:
     """Return where requests were, thinned out to what the eye can tell apart; offsets in bytes, time from the start.
 
-    `group` is what tells points apart: `op`, or `thread`, names that differ in digits only being one.
+    `group` is what tells points apart: `op`, `operation`, or `thread`, names that differ in digits only being one.
     """
     # Of addresses only the part that was used is shown: the file system begins anywhere on the disk.
     byte_offset = '"offset"' if file["has_offset"] else "(lba - min(lba) OVER ()) * 512"
-    grouped = "op" if group == "op" else r"regexp_replace(coalesce(comm, 'nobody'), '\d+', 'N', 'g')"
+    grouped = {
+        "op": "op",
+        "operation": f"coalesce(operation, '{BACKGROUND}')",
+        "thread": r"regexp_replace(coalesce(comm, 'nobody'), '\d+', 'N', 'g')",
+    }[group]
     return data.rows(
         f"""
         WITH all_events AS (
@@ -211,7 +232,7 @@ def _locality_figures(data: StudyData, case: Case, run: Row, events: Path) -> li
             f"{used} were used. {sentence}",
             draw=lambda width: draw_locality(width, curve, locality.first_share, locality.useful_cache_bytes, windows),
             data=[*map(asdict, locality.curve), *map(asdict, locality.windows)],
-            caption=f"{sentence} Measured in {_describe_run(run)}.",
+            caption=f"{sentence} Measured in {describe_run(run)}.",
         )
     ]
 
@@ -235,7 +256,7 @@ def _queue_figures(data: StudyData, case: Case, run: Row, events: Path) -> Itera
         description=f"Requests in flight by hardware queue over the seconds of a run. {means}.",
         draw=lambda width: draw_queues(width, rows, seconds),
         data=cells,
-        caption=f"{_describe_run(run)}{left_out}",
+        caption=f"{describe_run(run)}{left_out}",
     )
 
 

@@ -1,0 +1,208 @@
+"""Which transaction or query made which requests: per transaction and table, and where on the device over time."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from knobscope.figures import Figure, PointGroup, PointPanel, draw_scatter, slug
+from knobscope.specs import Case
+from knobscope.stages.report.sections.evidence import default_only
+from knobscope.stages.report.sections.traces import describe_run, list_traced, read_cells
+from knobscope.study_data.study import Row, Rows, StudyData, name_case
+from knobscope.tables import BACKGROUND, open_files
+from knobscope.text.formats import (
+    UNKNOWN,
+    format_count,
+    format_number,
+    format_share,
+    format_size,
+    join_words,
+    plural,
+    share_of,
+)
+
+__all__ = ["CaseOperationIo", "build_operation_io"]
+
+#: Looks of the busiest operations, the first two those that differ most; a last one for all others together.
+_LOOKS = ("line-a", "line-e", "line-c", "line-d", "line-b")
+_MOST_FILES, _MOST_LINES = 4, 40
+_LEAST_SHARE = 0.1  # of all bytes, for a word in a sentence
+_ALL = "all"
+
+
+@dataclass(frozen=True)
+class OperationLine:
+    """One table or kind of files in one direction: requests per transaction of each kind, and of a run."""
+
+    name: str
+    op: str
+    cells: list[str]
+    requests: str
+    size: str
+
+
+@dataclass(frozen=True)
+class CaseOperationIo:
+    """Requests of one case by operation; `operations` are those of the cells, the last one is the background."""
+
+    name: str
+    sentences: list[str]
+    figures: list[Figure]
+    operations: list[str]
+    lines: list[OperationLine]
+
+
+def build_operation_io(data: StudyData, traces: Path) -> list[CaseOperationIo]:
+    """Return the cases whose default runs were traced while the load client logged its operations."""
+    cases = (_build_case(data, case, traces) for case in data.shown_cases)
+    return [case for case in cases if case is not None]
+
+
+def _build_case(data: StudyData, case: Case, traces: Path) -> CaseOperationIo | None:
+    runs = [run["run_id"] for run in default_only(data, case, "").settings[0].runs]
+    rows = data.rows(
+        """
+        SELECT operation, op, coalesce(table_name, CASE role WHEN 'log' THEN 'log files' WHEN 'temp' THEN 'temp files'
+                WHEN 'journal' THEN 'journal (file system)' ELSE file END) AS file_group,
+            sum(requests) AS requests, sum(bytes) AS bytes
+        FROM operation_io WHERE list_contains(?, run_id) GROUP BY ALL ORDER BY requests DESC, file_group, operation
+        """,
+        runs,
+    )
+    if not rows:
+        return None
+    done = _count_operations(data, runs)
+    totals: Counter[str] = Counter()
+    for row in rows:
+        totals[row["operation"]] += row["requests"]
+    operations = sorted(totals.keys() - {BACKGROUND}, key=lambda name: (-totals[name], name))
+    return CaseOperationIo(
+        name=name_case(case),
+        sentences=[_sentence(rows, done, op) for op in ("read", "write") if any(row["op"] == op for row in rows)],
+        figures=_figures(data, case, traces, operations),
+        operations=[*operations, BACKGROUND],
+        lines=_lines(rows, done, [*operations, BACKGROUND]),
+    )
+
+
+def _count_operations(data: StudyData, runs: list[str]) -> Counter[str]:
+    """Return how many operations of each kind the traced runs completed; for the background all of them."""
+    rows = data.rows(
+        """
+        WITH traced AS (SELECT DISTINCT run_id FROM operation_io WHERE list_contains(?, run_id))
+        SELECT operation, sum(ok) AS ok, (SELECT count(*) FROM traced) AS runs
+        FROM operations SEMI JOIN traced USING (run_id) GROUP BY operation ORDER BY operation
+        """,
+        runs,
+    )
+    done = Counter({row["operation"]: row["ok"] for row in rows})
+    done[BACKGROUND] = done.total()
+    done[_ALL] = rows[0]["runs"] if rows else 0
+    return done
+
+
+def _lines(rows: Rows, done: Counter[str], operations: list[str]) -> list[OperationLine]:
+    requests: Counter[tuple[str, str, str]] = Counter()
+    sizes: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        for group in {_ALL, row["file_group"] or _ALL}:
+            requests[group, row["op"], row["operation"]] += row["requests"]
+            requests[group, row["op"], _ALL] += row["requests"]
+            sizes[group, row["op"]] += row["bytes"]
+    order = sorted(sizes, key=lambda key: (key[0] != _ALL, -requests[(*key, _ALL)], key))
+    return [
+        OperationLine(
+            group,
+            op,
+            [
+                format_number(requests[group, op, name] / done[name])
+                if requests[group, op, name] and done[name]
+                else UNKNOWN
+                for name in operations
+            ],
+            format_count(requests[group, op, _ALL] / max(done[_ALL], 1)),
+            format_size(sizes[group, op] / max(done[_ALL], 1)) if op != "flush" else UNKNOWN,
+        )
+        for group, op in order[:_MOST_LINES]
+    ]
+
+
+def _sentence(rows: Rows, done: Counter[str], op: str) -> str:
+    """Say whose the bytes are that were read or written, next to the share in the transactions."""
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        if row["op"] == op:
+            sizes[row["operation"]] += row["bytes"]
+    total = sizes.total() or 1
+    words, of = [], " of the transactions"
+    for name, size in sizes.most_common():
+        if name != BACKGROUND and size >= _LEAST_SHARE * total:
+            share = format_share(share_of(done[name], done[BACKGROUND]))
+            words.append(f"{format_share(size / total)} by {name} ({share}{of})")
+            of = ""
+    if sizes[BACKGROUND]:
+        words.append(f"{format_share(sizes[BACKGROUND] / total)} in the background")
+    return f"Of the bytes {'read' if op == 'read' else 'written'}, {join_words(words)}." if words else ""
+
+
+def _figures(data: StudyData, case: Case, traces: Path, operations: list[str]) -> list[Figure]:
+    """Return the picture of the first traced run, a panel for each of the busiest files."""
+    traced = list_traced(data, case, traces)
+    tables = {
+        row["file"]: row["table_name"]
+        for row in data.rows("SELECT file, table_name FROM operation_io WHERE table_name IS NOT NULL")
+    }
+    if not traced:
+        return []
+    run, events = traced[0]
+    with open_files([events]) as connection:
+        trace = StudyData(connection, data.specs)
+        columns = {row["column_name"] for row in trace.rows("DESCRIBE FROM read_parquet(?)", str(events))}
+        files = _busiest_files(trace, events) if "operation" in columns else []
+        cells = [read_cells(trace, events, file, "operation") for file in files]
+    if not files:
+        return []
+    panels = [
+        PointPanel(_label(file, tables.get(file["file"])), _groups(points, operations), points[0]["highest"])
+        for file, points in zip(files, cells, strict=True)
+    ]
+    shown = sum(file["requests"] for file in files)
+    return [
+        Figure(
+            name=slug("operations", *str(case).split("/")),
+            title="Addresses over time by transaction",
+            description=f"{plural(shown, 'request')} over the seconds of a run, by transaction, a panel for each file: "
+            f"{'; '.join(panel.label for panel in panels)}.",
+            draw=lambda width: draw_scatter(width, panels, cells[0][0]["seconds"]),
+            data=[{"file": file["file"], **cell} for file, points in zip(files, cells, strict=True) for cell in points],
+            caption=f"reads and writes of the files of which transactions asked most, in {describe_run(run)}",
+            wide=True,
+        )
+    ]
+
+
+def _busiest_files(trace: StudyData, events: Path) -> Rows:
+    return trace.rows(
+        """
+        SELECT file, count(*) AS requests, count("offset") = count(*) AS has_offset
+        FROM read_parquet(?) WHERE op IN ('read', 'write') AND file IS NOT NULL
+        GROUP BY file HAVING count(operation) > 0 ORDER BY count(operation) DESC, file LIMIT ?
+        """,
+        str(events), _MOST_FILES,
+    )  # fmt: skip
+
+
+def _label(file: Row, table: str | None) -> str:
+    name = f"{table} ({file['file']})" if table else file["file"]
+    return f"{name}: {'offset in the file' if file['has_offset'] else 'address on the device, above the lowest'}"
+
+
+def _groups(cells: Rows, operations: list[str]) -> list[PointGroup]:
+    """Return the points of one file: the background below all others, the busiest operations apart."""
+    apart = operations if len(operations) <= len(_LOOKS) else operations[: len(_LOOKS) - 1]
+    names = {BACKGROUND: BACKGROUND, **{name: name for name in apart}}
+    looks = dict(zip([BACKGROUND, *apart, "others"], ["base-bar", *_LOOKS], strict=False))
+    groups: dict[str, list[tuple[float, float]]] = {name: [] for name in looks}
+    for cell in cells:
+        groups[names.get(cell["operation"], "others")].append((cell["second"], cell["byte_offset"]))
+    return [PointGroup(name, looks[name], points) for name, points in groups.items() if points]
