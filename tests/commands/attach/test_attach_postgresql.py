@@ -60,12 +60,13 @@ def _ask(server: Started, query: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_port_finds_the_same_server(postgresql: Started, tmp_path: Path) -> None:
+def test_port_finds_the_same_server_outside_a_checkout(postgresql: Started, tmp_path: Path) -> None:
     out = tmp_path / "attached.json"
     port = postgresql.url.rpartition(":")[2].split("/")[0]
-    with start_attach("--port", port, "--for", "1s", "--json", str(out)) as attached:
+    with start_attach("--port", port, "--for", "1s", "--json", str(out), "--root", str(tmp_path)) as attached:
         attached.process.communicate(timeout=120)
-    assert json.loads(out.read_text())["server"]["pid"] == postgresql.pid
+    server = json.loads(out.read_text())["server"]
+    assert (server["pid"], server["dbms"]) == (postgresql.pid, "postgresql")
 
 
 def test_without_bpf_the_sums_of_the_kernel_answer(postgresql: Started, device: Loop, tmp_path: Path) -> None:

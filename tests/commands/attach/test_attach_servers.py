@@ -1,6 +1,8 @@
 """Real servers, started by hand, under attach: right counts, right names, and nothing about them changed."""
 
 import contextlib
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,3 +92,20 @@ def test_flushes_are_not_the_fault_of_an_idle_server(server: Started, tmp_path: 
     assert text.index(out.splitlines()[0].split(":")[0]) < text.index("Requests at the device"), (
         "the conclusion comes first"
     )
+
+
+def test_flushes_of_others_are_no_requests_of_the_server(server: Started, device: Loop) -> None:
+    assert device.mount is not None
+    with (
+        start_attach("--pid", str(server.pid), "--for", "2s") as attached,
+        (device.mount / "of-others").open("wb", buffering=0) as file,
+    ):
+        attached.wait_watching()
+        while attached.process.poll() is None:
+            file.write(bytes(4096))
+            os.fdatasync(file.fileno())
+        out, _ = attached.process.communicate()
+    rates = re.search(r"it took ([\d,]+) requests/s of the server, on average ([\d,]+)", out)
+    assert rates is not None, out
+    best, mean = (int(rate.replace(",", "")) for rate in rates.groups())
+    assert best * 0.1 <= mean * 2 + 2, "a part is no larger than the whole"

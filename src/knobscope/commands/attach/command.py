@@ -231,5 +231,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action=argparse.BooleanOptionalAction,
         help=f"{LIGHT_HELP} (default: if the device has more than {LIGHT_RATE:,} requests per second)",
     )
-    parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(),
+        help="the checkout whose specs are used (default: this folder; where it has none, the shipped specs are used)",
+    )
     parser.set_defaults(run=_run)

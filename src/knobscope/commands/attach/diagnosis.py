@@ -196,7 +196,8 @@ def _describe_best(profile: Profile, facts: Facts) -> str:
     """Return what the device did at best within the window, where nobody has measured what it can."""
     rates: dict[float, float] = defaultdict(float)
     for row in profile["series"]:
-        rates[row["t_s"]] += row["requests"] or 0
+        if row["op"] in ("read", "write"):  # flushes have no owner: those of all programs are in the series
+            rates[row["t_s"]] += row["requests"] or 0
     intervals = max(round(facts.seconds / _INTERVAL_S), 1)
     best = max(rates.values(), default=0.0) * intervals / facts.seconds
     return (

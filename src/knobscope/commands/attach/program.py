@@ -9,6 +9,7 @@ from pathlib import Path
 
 from knobscope.commands.attach.processes import PROC, read_executable
 from knobscope.errors import UserError
+from knobscope.shipped import SHIPPED
 from knobscope.specs import Dbms, Program, ask_version, find_program, read_spec
 
 __all__ = ["Running", "identify", "is_server", "read_command"]
@@ -39,7 +40,7 @@ class Running:
 def identify(pid: int, root: Path) -> Running:
     """Return the DBMS of a server; nothing of its own is run as root, nor at all when it is not this machine's."""
     program = read_executable(pid) or _read_name(pid)
-    candidates = [(score, dbms) for dbms in _list_servers(root / "specs/dbms") if (score := _score(dbms, program, pid))]
+    candidates = [(score, dbms) for dbms in _list_servers(root) if (score := _score(dbms, program, pid))]
     dbms = max(candidates, key=lambda candidate: candidate[0], default=(0, None))[1]
     return Running(program, dbms, _find_version(dbms, program, pid))
 
@@ -47,7 +48,7 @@ def identify(pid: int, root: Path) -> Running:
 def is_server(pid: int, root: Path = Path()) -> bool:
     """Whether a process runs the server of a DBMS that has a spec."""
     program = read_executable(pid) or _read_name(pid)
-    return any(_score(dbms, program, pid) for dbms in _list_servers(root / "specs/dbms"))
+    return any(_score(dbms, program, pid) for dbms in _list_servers(root))
 
 
 def read_command(pid: int) -> list[str]:
@@ -56,7 +57,9 @@ def read_command(pid: int) -> list[str]:
 
 
 @cache
-def _list_servers(folder: Path) -> list[Dbms]:
+def _list_servers(root: Path) -> list[Dbms]:
+    # A server is diagnosed wherever the user is: attach needs no checkout.
+    folder = next(place / "specs/dbms" for place in (root, SHIPPED) if (place / "specs").is_dir())
     specs = (read_spec(path, Dbms, None)[1] for path in sorted(folder.glob("*.yaml")))
     return [dbms for dbms in specs if dbms.lifecycle is not None]
 
