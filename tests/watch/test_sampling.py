@@ -41,7 +41,8 @@ def compute():
     while True:
         pass
 work = {
-    "flush": flush, "durable": durable, "lock": held.acquire, "pipe": lambda: os.read(reader, 1), "timer": lambda: time.sleep(600),
+    "flush": flush, "durable": durable, "lock": held.acquire,
+    "pipe": lambda: os.read(reader, 1), "timer": lambda: time.sleep(600),
     "no-descriptor": lambda: select.select([], [], [], 600),
     "epoll-socket": lambda: epoll(ours.fileno()), "epoll-pipe": lambda: epoll(reader), "cpu": compute,
 }

@@ -7,8 +7,8 @@ The same idea: 0x.tools' psn and xcapture (Poder), PostgreSQL's pg_wait_sampling
 
 Sleep that no signal ends is for a file, other sleep is for somebody: so a `read` of a file is told from one of a
 socket. Who sleeps in `epoll_wait` without a socket in it waits for another thread, as PostgreSQL's sessions do for row
-locks. Who waits for a lock while another thread flushes, by a call of its own or by a write that has to be durable, counts
-as waiting for that flush, as in a group commit.
+locks. Who waits for a lock while another thread flushes, in a call that does that or in a write that has to be durable,
+counts as waiting for that flush, as in a group commit.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ _PLACES = {
     "folio_wait_bit_common": "write",
     "balance_dirty_pages": "write",
 }
-#: In a call that writes: it has to be durable, as with O_DSYNC. Who only writes into the page cache does not sleep here.
+#: Where a write that has to be durable sleeps, as with O_DSYNC; one into the page cache does not sleep there.
 _DURABLE = ("submit_bio_wait", "jbd2_log_wait_commit", "folio_wait_bit", "folio_wait_bit_common")
 #: Call -> argument, from 1 on, with the number of descriptors that it waits for; without any it only sleeps.
 _COUNT_IN = {"x86_64": {7: 2, 271: 2, 23: 1, 270: 1}, "aarch64": {73: 2, 72: 1}}

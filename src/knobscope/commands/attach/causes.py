@@ -229,8 +229,8 @@ def _find_writers(fault: str, evidence: Evidence) -> Cause | None:
         return None
     return Cause(
         "checkpoint",
-        "writes of data files (checkpoint, eviction, compaction) are in the way of the server's own log: threads that do "
-        f"nothing else write {format_share(share)} of its bytes, "
+        "writes of data files (checkpoint, eviction, compaction) are in the way of the server's own log: threads that "
+        f"do nothing else cause {format_share(share)} of what the server writes, "
         f"{format_decimals(evidence.facts.operations['write'].in_flight, 1)} writes in flight",
     )
 
