@@ -13,7 +13,7 @@ from tables_of_runs import GOOD, HEADER, Import
 from knobscope.cli import main
 from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
 from knobscope.commands.importing.knobs import ImportedKnob
-from knobscope.specs import Dbms, load_study, read_spec
+from knobscope.specs import Dbms, load_study, read_knob_catalogue, read_spec
 from knobscope.stages.detect import run_rules, write_findings
 from knobscope.tables import read_table
 
@@ -139,6 +139,20 @@ def test_the_generated_specs_are_valid(import_table: Import, tmp_path: Path) -> 
     assert specs.workloads["load"].threads == 4
     assert specs.workloads["load"].class_ == "read"
     assert specs.devices["disk"].is_dedicated
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [(["1M"], [1 << 20]), (["1M", "4096"], [1 << 20, 4096]), (["128 MB"], [128 << 20]), (["7"], [7])],
+)
+def test_sizes_of_a_known_knob_without_a_unit_are_read_as_the_dbms_reads_them(
+    texts: list[str], values: list[int]
+) -> None:
+    catalogue = read_knob_catalogue(ROOT / "specs/dbms/catalogue/mariadb.json")
+    assert catalogue is not None
+    knob = catalogue.knobs["read_buffer_size"]
+    assert (knob.unit, knob.default) == (None, 131072)
+    assert list(ImportedKnob(texts, knob, {}).values.values()) == values
 
 
 @pytest.mark.slow

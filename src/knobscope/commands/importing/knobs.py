@@ -33,6 +33,8 @@ class ImportedKnob:
         self.special = _split(facts.get("special")) or list(map(str, spec.special if spec is not None else ()))
         plain = [text for text in every if text not in self.special] or every
         unit = facts.get("unit") or (spec.unit if spec is not None else None)
+        if not unit and spec is not None and spec.range is not None:
+            unit = "B"  # DBMSs take 1M for 1048576, whatever the number counts
         self.numbers = read_numbers(plain, decimal=decimal, target=_target(plain, unit))
         self.truth = read_truth(plain) or {}
         self.type = self._common_type(plain)
