@@ -91,6 +91,57 @@ def test_a_setting_is_tried_with_the_knobs_without_which_it_has_no_effect(short_
     assert settings[None, None] == (False, {})  # sync_binlog is 0, which has no effect without a log
 
 
+#: Commits rows in a process that sets pragmas, cuts the power after the last commit, and prints how many rows are left.
+COMMIT = """
+import sqlite3, subprocess, sys
+from pathlib import Path
+from knobscope.devices import open_powered_disk
+from knobscope.processes import keep_mounts_private
+
+keep_mounts_private(None)
+with open_powered_disk(Path(sys.argv[1]), 64 << 20) as disk:
+    path = disk.directory / "x.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("create table t (x)")
+    subprocess.run(["sync", "-f", str(disk.directory)], check=True)
+    for pragma in sys.argv[2:]:
+        connection.execute(f"pragma {pragma}").fetchall()
+    for row in range(3):
+        connection.execute("insert into t values (?)", (row,))
+    disk.cut()
+    connection.close()
+    disk.restart()
+    connection = sqlite3.connect(path)
+    print(connection.execute("select count(*) from t").fetchone()[0])
+    connection.close()
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"synchronous": "extra"},
+        {"locking_mode": "exclusive"},
+        {"journal_mode": "truncate"},
+        {"journal_mode": "persist"},
+        {"journal_mode": "wal"},
+        {"journal_mode": "wal", "synchronous": "normal"},
+    ],
+    ids=lambda changes: " ".join(changes.values()) or "default",
+)
+def test_sqlite_loses_the_last_row_exactly_where_its_spec_marks_a_risk(
+    changes: dict[str, str], open_directory: Path
+) -> None:
+    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    pragmas = [f"{knob}={value}" for knob, value in changes.items()]
+    command = [sys.executable, "-c", COMMIT, str(open_directory), *pragmas]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert (int(done.stdout) < 3) == bool(sqlite.list_risks(changes, sqlite.knobs))
+
+
 def test_the_default_of_sqlite_is_marked_and_what_flushes_more_is_not(short_workload: Workload) -> None:
     sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
     settings = {(knob, value): risk for knob, value, risk, _ in list_settings(sqlite, short_workload, [])}

@@ -300,3 +300,13 @@ def test_power_cuts_decide_what_is_called_safe(
     assert texts[0].startswith(title)
     assert sentence in texts[0]
     assert "power" not in texts[1]
+
+
+def test_defaults_that_the_spec_chooses_are_named(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    dbms = specs.dbms["sqlite"]
+    knob = dbms.knobs["synchronous"].model_copy(update={"built_in": "normal"})
+    chosen = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
+    page = render(changed_study(), replace(specs, dbms={**specs.dbms, "sqlite": chosen}), tmp_path)
+    said = " ".join("".join(element.itertext()) for element in page.all("dl") if element.get("class") == "facts")
+    assert "Default configuration of sqlite" in said
+    assert f"not as built in: synchronous = {knob.default} (built in: normal)" in " ".join(said.split())
