@@ -10,7 +10,7 @@ import pytest
 
 from knobscope.cli import main
 from knobscope.commands.export import to_mlos, to_optuna, to_smac
-from knobscope.specs import StudySpecs, load_study
+from knobscope.specs import Dbms, StudySpecs, load_study, read_spec
 from knobscope.stages.plan.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
 from knobscope.stages.tune.optuna_space import parameters_of, suggest
 
@@ -87,9 +87,16 @@ def test_a_number_of_few_values_loses_those_that_risk_data(specs: StudySpecs) ->
     knob = specs.dbms["postgresql"].knobs["commit_delay"]
     risky = knob.model_copy(update={"range": [0, 2], "default": 1, "durability": [0, 2], "special": {}})
     one = Parameter("flush", risky, 1, 0, 2)
-    assert _risky_values(one) == (0, 2)
+    assert _risky_values(one, {}) == (0, 2)
     assert _without(one, (0, 2)) is None
     assert _without(one, (0,)) == Parameter("flush", risky, 1, choices=(1, 2))
+
+
+def test_what_is_a_risk_with_others_stays_where_nobody_tunes_those() -> None:
+    knob = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1].knobs["synchronous"]
+    tuned = Parameter("synchronous", knob, "extra", choices=("off", "full", "extra"))
+    assert _risky_values(tuned, {"journal_mode": "wal", "locking_mode": "normal"}) == ("off",)
+    assert _risky_values(tuned, {"locking_mode": "normal"}) == ("off", "full")
 
 
 def test_all_knobs_follow_the_ranked_ones(make: Make) -> None:
