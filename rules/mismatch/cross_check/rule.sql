@@ -10,8 +10,8 @@
 --        or not an experiment refuted that; or knobs of it were swept here, and a rule that blames it elsewhere judged
 --        none of them to be at fault (not flagged).
 -- Insufficient: the study has one DBMS only; or a mechanism is guilty elsewhere, and here none of its knobs was varied
---        (not tested), or screening varied some and selected none for the sweep (screened), or no rule that blames it
---        elsewhere could judge any of its knobs (not judged).
+--        (not tested), or screening varied some and selected none for the sweep (screened), or the rules that blame it
+--        elsewhere could not judge all that was measured of them (not judged).
 -- Penalty: none, since nothing was measured. One row per case and mechanism, without a knob.
 --        What an experiment refuted counts as guilty nowhere: the rule is asked again after `imitate` and `remeasure`.
 -- Cannot see: mechanisms that no spec names (`mechanism: other`).

@@ -51,7 +51,9 @@ compared AS (
         1e6 / t.reference * exp(-t.estimate) AS us_after,
         abs(us_after - us_before) AS slow_us,
         f.estimate AS more, f.low AS more_low, f.high AS more_high, f.q_value AS more_q, f.reference AS flushes_before,
-        b.estimate AS written, b.low AS written_low, b.high AS written_high,
+        -- Of hardly any writes with one of the two there is no ratio.
+        CASE WHEN value_partly IS NOT NULL AND reference_partly IS NOT NULL THEN b.estimate END AS written,
+        b.low AS written_low, b.high AS written_high,
         slower_rate, faster_rate, margin, waited, waited_low, waited_high, left_open,
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,

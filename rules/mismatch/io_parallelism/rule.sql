@@ -42,8 +42,8 @@ WITH configurations AS (
 
 judged AS (
     SELECT c.*, saturating_depth,
-        coalesce(CASE WHEN queues > 1 THEN queue_one ELSE depth_one END >= getvariable('busy_share'), false)
-            AS single_file,
+        CASE WHEN queues > 1 THEN queue_one ELSE depth_one END AS one_share,
+        coalesce(one_share >= getvariable('busy_share'), false) AS single_file,
         coalesce(queues > 1 AND top_queue >= (1 + getvariable('min_effect')) * (1 - top_queue), false) AS one_queue,
         -- One request at a time uses nothing of a parallelism, however little there is: of a device that saturates at
         -- depth two it leaves the half unused. What that is worth, its profile says.
@@ -62,7 +62,7 @@ tried AS (
         count(*) FILTER (NOT confined) AS freed,
         arg_max(
             {
-                knob: j.knob, value: j.value, depth: depth, depth_one_share: depth_one, top_queue_share: top_queue,
+                knob: j.knob, value: j.value, depth: depth, one_share: one_share, top_queue_share: top_queue,
                 throughput: exp(estimate) - 1, throughput_low: exp(low) - 1, throughput_high: exp(high) - 1
             },
             coalesce(estimate, '-infinity'::DOUBLE)

@@ -62,6 +62,9 @@ compared AS (
         n.estimate AS number, n.low AS number_low, n.high AS number_high, n.q_value AS number_q,
         n.reference AS number_before,
         is_exact, one, one_low, one_high, other, other_low, other_high, left_open,
+        -- Effects take half of the least that a run reads for a setting that reads nothing.
+        CASE WHEN h.reads > 0 AND h.value_bytes IS NULL THEN 0 ELSE 1 END AS value_reads,
+        CASE WHEN h.reads > 0 AND h.reference_bytes IS NULL THEN 0 ELSE 1 END AS default_reads,
         h.reads, h.value_bytes, h.reference_bytes, h.value_us, h.reference_us, h.value_busy, h.reference_busy
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
@@ -136,8 +139,8 @@ SELECT
     penalty_of_share(verdict, estimate, share_high) AS penalty,
     {
         baseline: baseline, step: step, mechanism: mechanism, throughput_ratio: exp(estimate), q_value: q_value,
-        bytes_per_op: {before: bytes_before, after: bytes_before * exp(bytes), q_value: bytes_q, counts: by_bytes, are_even: rules_out_effect(bytes_low, bytes_high)},
-        reads_per_op: {before: number_before, after: number_before * exp(number), q_value: number_q, counts: by_number, are_even: rules_out_effect(number_low, number_high)},
+        bytes_per_op: {before: bytes_before * default_reads, after: bytes_before * exp(bytes) * value_reads, q_value: bytes_q, counts: by_bytes, are_even: rules_out_effect(bytes_low, bytes_high)},
+        reads_per_op: {before: number_before * default_reads, after: number_before * exp(number) * value_reads, q_value: number_q, counts: by_number, are_even: rules_out_effect(number_low, number_high)},
         bytes_per_read: {before: reference_bytes, after: value_bytes},
         read_us: {before: reference_us, after: value_us},
         difference_us: 1e6 / reference * abs(exp(-estimate) - 1),

@@ -105,11 +105,14 @@ def share_of(part: float | None, requests: float | None) -> float | None:
     return None if part is None or requests is None or requests < LEAST_REQUESTS else part / requests
 
 
-def format_share(share: float | None) -> str:
-    """Return a share of 1 in percent: 12 %."""
+def format_share(share: float | None, limit: float | None = None) -> str:
+    """Return a share of 1 in percent: 12 %. One that misses a limit does not look as if it met it: 94.8 %, not 95 %."""
     if share is None or math.isnan(share):
         return UNKNOWN
     percent = 100 * share
+    if limit is not None and share != limit and format_share(share) == format_share(limit):
+        texts = ((f"{percent:.{digits}f}", f"{100 * limit:.{digits}f}") for digits in range(1, 17))
+        return next((text for text, other in texts if text != other), f"{percent:.16f}") + f"{_SPACE}%"
     if 99.5 <= percent < 100:  # not all of it
         return f"{math.floor(10 * percent) / 10:.1f}{_SPACE}%"
     if abs(percent) >= 10 or percent == round(percent):

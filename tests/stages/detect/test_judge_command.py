@@ -52,7 +52,7 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
         (watched(50000, 0, 0.98, 1), "mismatch", "too few requests in flight: the device needs 20"),
         (watched(50000, 0, 0.98, 32), "mismatch", "it is the kind of requests"),
         (watched(500000, 0, 0.98, 32), "none", "the device is well used"),
-        (watched(500, 10, 0.05, 1), "none", "most of the time nothing waits for the device"),
+        (watched(500, 10, 0.05, 1), "none", "of the time nothing waits for the device"),
         (watched(50000, 0, 0.98, 1, machine_cpu_share=0.97), "insufficient", "processors are busy for 97 % of the"),
         (watched(6000, 6000, 0.98, 1, monitor="procfs"), "insufficient", "the block layer was not monitored"),
     ],

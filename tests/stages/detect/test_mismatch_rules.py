@@ -247,8 +247,11 @@ def test_tier_finds_opposite_effects_and_those_that_grow(make_study: Make) -> No
     rows = findings.set_index(["knob", "value"])
     assert rows.loc[("page", "1"), "penalty"] == pytest.approx(1.822, rel=0.08)
     assert rows.loc[("page", "1"), "effect"] == pytest.approx(-0.451, abs=0.05)
-    assert "The higher tier is 4" in rows.loc[("page", "1"), "sentence"]
-    assert "The effect is reversed on the higher tier, which is 2" in rows.loc[("page", "16"), "sentence"]
+    assert "the higher tier is 4" in rows.loc[("page", "1"), "sentence"]
+    assert (
+        "reversed on the higher tier. Relative to the default on each, the higher tier is 2"
+        in rows.loc[("page", "16"), "sentence"]
+    )
     assert (
         "The effect is smaller on the higher tier, which by itself is no mismatch: 4"
         in rows.loc[("buffer", "32"), "sentence"]

@@ -78,6 +78,29 @@ def test_a_depth_below_the_threshold_says_what_the_threshold_is(make_study: Make
     assert "that is more than one at a time (only one for less than 95 % of the busy time)" in row.sentence
 
 
+def test_a_depth_just_below_the_threshold_is_not_rounded_to_it(make_study: Make) -> None:
+    (row,) = make_study(depth_one=0.948, noise=0.006, seed=12).judge("io_parallelism").itertuples()
+    assert row.verdict == "none"
+    assert re.search(r"with only one request in flight for 94\.\d+ % of that", row.sentence), row.sentence
+    truth = {("page", "16"): Truth(depth_one=-0.022)}
+    (row,) = make_study(depth_one=0.97, truth=truth, noise=0.006, seed=12).judge("io_parallelism").itertuples()
+    assert row.verdict == "none"
+    said = r"page = 16 KiB changes that \(only one in flight for 94\.\d+ % of the busy time, 1\.2 on average"
+    assert re.search(said, row.sentence), row.sentence
+
+
+def test_what_no_run_does_is_not_called_half_of_it(make_study: Make) -> None:
+    """A setting without reads or writes has effects on their number that are lower bounds."""
+    truth = {("page", "16"): Truth(throughput=0.8, flushes=-1.0, writes=-50, reads=-50)}
+    study = make_study(truth=truth, flushes=1.0, reads_per_op=2.0, read_us=400.0, noise=0.006, repeats=4)
+    flush, reads = (
+        study.judge(rule).set_index(["knob", "value"]).loc[("page", "16")] for rule in ("flush", "read_amplification")
+    )
+    assert flush["verdict"] == "mismatch"
+    assert "Bytes written per operation" not in flush["sentence"]
+    assert "from 8 KiB to 0 B, and the number of reads per operation goes from 2 to 0" in reads["sentence"]
+
+
 def test_a_file_with_some_writes_is_not_called_only_read(make_study: Make) -> None:
     uses = (Use("t", "data", "orders", reads=4000, writes=100), Use("log/", "log", writes=3))
     (row,) = make_study(uses=uses, seed=13).judge("read_write_interference").itertuples()

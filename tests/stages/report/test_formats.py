@@ -30,6 +30,15 @@ def test_shares(share: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("share", "limit", "text"),
+    [(0.948, 0.95, "94.8 %"), (0.94996, 0.95, "94.996 %"), (0.95, 0.95, "95 %"), (0.797, 0.8, "79.7 %"),
+     (0.504, 0.5, "50.4 %"), (0.6, 0.5, "60 %"), (1.0, 0.95, "100 %"), (None, 0.5, "–")],
+)  # fmt: skip
+def test_a_share_on_one_side_of_a_limit_does_not_look_like_it(share: float | None, limit: float, text: str) -> None:
+    assert plain(words.format_share(share, limit)) == text
+
+
+@pytest.mark.parametrize(
     ("size", "text"), [(512, "512 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"), (1536, "1.5 KiB"), (5 << 40, "5 TiB")]
 )
 def test_sizes(size: int, text: str) -> None:

@@ -28,6 +28,7 @@ from knobscope.text.formats import (
     describe_change,
     describe_effect,
     format_micros,
+    format_number,
     format_share,
     join_words,
     loosen_units,
@@ -303,7 +304,7 @@ class Answer:
             return f"{setting} took {time} {excess}per operation"
         if question.other_device is not None:
             fold = math.exp(abs(amount.mean - question.remainder.mean))
-            return f"{setting} did {fold:.2g} times as much or as little as on {question.other_device}"
+            return f"{setting} did {format_number(fold)} times as much or as little as on {question.other_device}"
         more = "more" if amount.mean > 0 else "less"
         return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} per operation"
 
