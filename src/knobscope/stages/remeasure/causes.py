@@ -27,8 +27,8 @@ from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import (
     describe_change,
     describe_effect,
+    format_fold,
     format_micros,
-    format_number,
     format_share,
     join_words,
     loosen_units,
@@ -270,7 +270,7 @@ class Answer:
         noun, swept_effect = "gap" if self.question.other_device else "effect", self.question.swept_effect
         shown = _words_of(repeated_effect)
         if self.is_refuted and swept_effect is not None:
-            ratio = _words_of_ratio(swept_effect.mean)
+            ratio = loosen_units(describe_change(swept_effect.mean))
             return f"{shown}. This is certainly less than half of the {noun} in the sweep, {ratio}."
         text = f"{shown}. The {noun} did not reproduce beyond noise"
         if swept_effect is not None:
@@ -287,7 +287,7 @@ class Answer:
         """Say that an effect which is there is much smaller than it was."""
         if not self.is_smaller or self.repeated_effect is None or self.question.swept_effect is None:
             return ""
-        ratio = _words_of_ratio(self.question.swept_effect.mean)
+        ratio = loosen_units(describe_change(self.question.swept_effect.mean))
         return f", but certainly less than half of that in the sweep, {ratio}"
 
     @property
@@ -303,8 +303,8 @@ class Answer:
             excess = f"more than on {question.other_device} " if question.other_device else ""
             return f"{setting} took {time} {excess}per operation"
         if question.other_device is not None:
-            fold = math.exp(abs(amount.mean - question.remainder.mean))
-            return f"{setting} did {format_number(fold)} times as much or as little as on {question.other_device}"
+            fold = format_fold(amount.mean - question.remainder.mean)
+            return f"{setting} did {fold} as much as on {question.other_device}, relative to the default"
         more = "more" if amount.mean > 0 else "less"
         return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} per operation"
 
@@ -389,10 +389,6 @@ def _end(value: float) -> float | None:
 
 def _words_of(log_ratio: Amount) -> str:
     return loosen_units(describe_effect(log_ratio.mean, *log_ratio.interval(SIGNIFICANCE)))
-
-
-def _words_of_ratio(log_ratio: float) -> str:
-    return loosen_units(describe_change(log_ratio))
 
 
 def share_words(share: Share) -> str:
