@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,7 +14,11 @@ from json_documents import read_document
 from simulated_pairs import TRUTH, Truth
 
 from knobscope.cli import main
+from knobscope.commands.compare import Comparison
+from knobscope.commands.compare.matching import CasePair
+from knobscope.commands.compare.page import render_page
 from knobscope.commands.compare.text import format_comparison
+from knobscope.specs import Case
 
 Make = Callable[..., Path]
 Changed = Callable[..., Path]
@@ -128,6 +133,17 @@ def test_the_page_is_whole_and_loads_nothing(
     assert float(rows[0]["a_estimate"]) == pytest.approx(0.4, abs=0.06)
     assert float(rows[0]["estimate"]) == pytest.approx(float(rows[0]["b_estimate"]) - float(rows[0]["a_estimate"]))
     assert [path.name for path in sorted(out.parent.iterdir())] == ["compared.csv", "compared.html"]
+
+
+def test_links_to_cases_whose_names_differ_in_signs_lead_to_their_own(
+    two: tuple[Path, Path], compare: Callable[..., Comparison]
+) -> None:
+    comparison = compare(*two)
+    similar = Case("simdb", "nvme", "ycsb_a")
+    cases = [*comparison.cases, replace(comparison.cases[0], pair=CasePair(similar, similar))]
+    source = render_page(replace(comparison, cases=cases))
+    anchors = re.findall(r'<section id="(case-[^"]*)">', source)
+    assert len(anchors) == len(set(anchors)) == 2
 
 
 @pytest.mark.slow
