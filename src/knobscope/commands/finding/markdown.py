@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from urllib.parse import quote
@@ -34,7 +34,7 @@ from knobscope.text.formats import (
 __all__ = ["describe_mismatch"]
 
 #: Figures of the runs that are shown in addition to throughput, where they were measured: column -> words and format.
-_FIGURES = {
+_FIGURES: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "latency_p95_us": ("95th percentile of latency", format_micros),
     "cpu_share": ("CPU of the DBMS, share of all cores", format_share),
     "machine_cpu_share": ("CPU of all that ran, share of all cores", format_share),
