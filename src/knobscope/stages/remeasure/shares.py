@@ -93,6 +93,11 @@ class Share:
         return self.high < 0.5
 
     @property
+    def of_a_whole(self) -> "Share":
+        """The same of a time, of which noise may make a part more than all, or less than nothing."""
+        return Share(*(min(max(end, 0.0), 1.0) for end in (self.estimate, self.low, self.high)))
+
+    @property
     def is_minor(self) -> bool:
         """Whether it is neither the larger part nor one of several causes."""
         return self.is_less_than_half and not self.is_part
