@@ -7,6 +7,7 @@ import pytest
 from loop_devices import Fio, Gated, Loop, row_of, watch_jobs
 
 from knobscope.watch import WatchFailedError, open_watch
+from knobscope.watch.text import format_profile
 
 pytestmark = pytest.mark.real
 
@@ -34,6 +35,7 @@ def test_totals_are_those_of_fio(loop: Loop, direct: Fio) -> None:
     assert profile["monitor"] == "procfs"
     assert profile["lost_events"] is profile["unattributed_share"] is None
     assert profile["io_sizes"] == profile["queue_depth"] == profile["io_latency"] == profile["series"] == []
+    assert "everything that reached the device, whoever caused it" in format_profile(profile)
 
 
 def test_cpu_time_of_ended_children_counts(loop: Loop) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from knobscope.durable_files import write_sealed
+from knobscope.errors import UserError
 from knobscope.specs import load_study
+from knobscope.workflow.options import find_study_file
 from knobscope.workflow.pipeline import Pipeline
 
 ROOT = Path(__file__).parents[2]
@@ -71,3 +73,8 @@ def test_a_fit_is_asked_for_once_and_read_again_when_it_is_made_anew(pipeline: P
     os.utime(first, ns=(1, 1))  # a clock that was set back
     with pytest.raises(NotEvaluatedError, match=f"{case}/fit/1.json"):
         pipeline.last_fit(checkpoints, case)
+
+
+def test_a_misspelled_option_does_not_run_the_default_study() -> None:
+    with pytest.raises(UserError, match="--config: found stdy; expected study or retry_failed"):
+        find_study_file({"stdy": "specs/studies/tutorial.yaml"})

@@ -56,7 +56,7 @@ def format_profile(profile: Profile) -> str:
     if not rows:
         blocks = [f"{_format_run(profile)}\nno requests reached the device", *calls, format_losses(profile)]
     elif profile["monitor"] == "procfs":
-        blocks = [_format_run(profile), _format_operations(rows, profile), levels]
+        blocks = [_format_run(profile), f"{_OF_DEVICE}\n{_format_operations(rows, profile)}", levels]
     elif profile["monitor"] == "light":
         counted = [_OF_DEVICE + "\n" + _format_operations(rows, profile), _format_sizes(profile["io_sizes"])]
         depth = f"device: mean depth {format_decimals(profile['mean_depth'], 2)} over the whole time, by Little's law"

@@ -24,12 +24,11 @@ from knobscope.workflow import recovery
 from knobscope.workflow.checkpoints import find_output, is_asked, read_output
 from knobscope.workflow.fitting import describe_fitting
 from knobscope.workflow.forecast import affordable_rounds, describe_study
+from knobscope.workflow.options import find_study_file
 from knobscope.workflow.retry import forget_failed_runs
 from knobscope.workflow.windows import describe_windows
 
 __all__ = ["Pipeline"]
-
-_DEFAULT_STUDY = "specs/studies/quickstart.yaml"
 
 Dump = dict[str, Any]
 
@@ -48,11 +47,10 @@ class Pipeline:
         On a cluster each job's node reads it again, in a Snakemake of its own: what is there once in a study (who works
         in the folder, what is damaged, what is to be measured again) is settled by the one that submits the jobs.
         """
-        # In one spelling: with another one all jobs would have other parameters, and be carried out again.
-        study_file = os.path.relpath(str(config.get("study", _DEFAULT_STUDY)))
         plans = not is_asked(recovery.LOOKS)
         runs = plans and not workflow.output_settings.dryrun
         try:
+            study_file = find_study_file(config)
             # Known before the executor is: `jobs` says that jobs go elsewhere, `cores` that they run here.
             is_here = not workflow.remote_exec and workflow.resource_settings.nodes is None
             pipeline = cls(load_study(Path(study_file), Path.cwd(), runnable=is_here), study_file)

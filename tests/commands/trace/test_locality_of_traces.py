@@ -35,6 +35,11 @@ def test_without_a_second_read_nothing_is_saved(describe: Any, write_csv: Any, c
     assert "All of the 400 KiB read were read for the first time: a larger cache would save nothing." in shown
 
 
+def test_few_requests_have_no_table_of_files(describe: Any, write_csv: Any, capsys: Capture) -> None:
+    describe(write_csv([{"lba": 8, "op": "R", "file": "a.db"}]))
+    assert "80 % of requests go to" not in capsys.readouterr().out.replace("\u00a0", " ")
+
+
 def test_what_was_written_is_in_the_cache(describe: Any, write_csv: Any) -> None:
     requests = [{"lba": 8 * block, "op": op} for op in "WR" for block in range(100)]
     locality = describe(write_csv(requests))["locality"]

@@ -76,8 +76,7 @@ def _format_locality(traced: TracedLocality) -> list[str]:
         describe_locality(locality),
         loosen_units(f"{used} were read or written, in blocks of {block} ({counted} counted).{_over_time(locality)}"),
         *([align(curve)] if len(curve) > 1 else []),
-        "",
-        align(files),
+        *(["", align(files)] if len(files) > 1 else []),
     ]
 
 

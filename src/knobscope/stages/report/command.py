@@ -8,6 +8,7 @@ from knobscope.specs import load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.report.page import render_report
 from knobscope.study_data.study import MOST_CASES
+from knobscope.text.formats import format_size, plural
 
 __all__ = ["add_parser"]
 
@@ -17,7 +18,7 @@ def _run(args: argparse.Namespace) -> int:
     (database,) = [args.database] if args.database else list_results(specs.study.name, "study.duckdb")
     out = args.out or Path(f"{specs.study.name}-report.html")
     page = render_report(database, specs, out, figures=args.figures, traces=args.traces, cases=args.cases)
-    print(f"wrote {out} ({page.size_bytes / 1e6:.1f} MB, {page.figures} figures)", file=sys.stderr)
+    print(f"wrote {out} ({format_size(page.size_bytes)}, {plural(page.figures, 'figure')})", file=sys.stderr)
     return 0
 
 
