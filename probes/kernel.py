@@ -178,6 +178,7 @@ def _read_types() -> list[bytes]:
     return [path.read_bytes() for path in (BTF_FILE, *modules) if path.exists()]
 
 
+@lru_cache(maxsize=1)
 def _identify_build() -> str:
     """Return a text that no other build of a kernel has, nor the same one with another module."""
     return " ".join([*os.uname(), *(hashlib.sha256(types).hexdigest() for types in _read_types())])

@@ -22,4 +22,5 @@ done
 install -o root -g root -m 755 "$here/setup/device-helper.py" "$part/device-helper"
 rm -rf "$target"
 mv "$part" "$target"
+/usr/bin/python3 -I -m compileall -q "$target/probes"
 echo "installed into $target; docs/reference/security.md says how to allow it"

@@ -9,20 +9,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from knobscope.durable_files import finite, write_json
 
-__all__ = ["Part", "add_json_argument", "write_document"]
+__all__ = ["add_json_argument", "write_document"]
 
 _STANDARD_OUTPUT = "-"
 _WHAT = "the document of docs/reference/schemas"
-
-
-class Part(BaseModel):
-    """A part of a document: exactly these keys."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def add_json_argument(parser: argparse.ArgumentParser, document: Any, *, may_be_file: bool = False) -> None:

@@ -165,3 +165,9 @@ def test_a_trace_replaces_nothing_but_a_trace(tmp_path: Path, capsys: pytest.Cap
     assert "holds notes; expected a new directory, or that of an earlier trace" in capsys.readouterr().err
     assert (tmp_path / "notes").read_text() == "mine"
     assert watch("--trace", ".", "--", "true") == 2
+
+
+def test_the_command_loads_no_models() -> None:
+    """What it does not use makes it start late: pydantic takes longer than the monitor's programs."""
+    check = "import sys, knobscope.cli as cli; cli.build_parser('watch'); print('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from knobscope.documents import Part, add_json_argument, write_document
+from knobscope.document_part import Part
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Dbms, Knob, Value, Workload, read_spec, suggest, value_text

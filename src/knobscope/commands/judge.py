@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from knobscope.documents import Part, add_json_argument, write_document
+from knobscope.document_part import Part
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs.reading.source import read_text
 from knobscope.stages.detect import WatchedProfile, has_other_unit, judge_profile

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from knobscope.documents import Part, add_json_argument, write_document
+from knobscope.document_part import Part
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.documents.reference import write_reference

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from knobscope.commands.finding.markdown import describe_mismatch
-from knobscope.documents import Part, add_json_argument, write_document
+from knobscope.document_part import Part
+from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.figures import write_figures

@@ -13,7 +13,8 @@ from knobscope.commands.io_knobs.measuring import (
     describe_case,
     measure_cases,
 )
-from knobscope.documents import Part, add_json_argument, write_document
+from knobscope.document_part import Part
+from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import load_study

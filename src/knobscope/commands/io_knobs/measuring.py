@@ -11,7 +11,7 @@ from pydantic import Field
 
 from knobscope.commands.io_knobs.odds import add_runs, judge_texts, order_by_doubt
 from knobscope.commands.io_knobs.pairs import Comparison, Pairs, count_effort, list_candidates
-from knobscope.documents import Part
+from knobscope.document_part import Part
 from knobscope.specs import Case, StudySpecs, is_factor, load_study
 from knobscope.specs.reading.arguments import find_study
 from knobscope.stages.characterise import write_profile

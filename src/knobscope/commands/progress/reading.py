@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from knobscope.documents import Part
+from knobscope.document_part import Part
 from knobscope.durable_files import DamagedFileError
 from knobscope.specs import Case, StudySpecs
 from knobscope.stages.measure.progress import BlockState, progress_file, read_progress

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from knobscope.documents import Part
+from knobscope.document_part import Part
 from knobscope.statistics.points import Axis, PointType
 from knobscope.statistics.stability import StopRule
 
