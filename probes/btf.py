@@ -7,7 +7,7 @@ https://docs.kernel.org/bpf/btf.html
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -176,19 +176,22 @@ class Btf:
         return self._string(name) if kind in (_STRUCT, _FWD) else ""
 
 
-def make_types(sizes: Mapping[str, int]) -> tuple[bytes, dict[str, int]]:
-    """Return BTF of global functions `int name(struct of this size *)`, and their ids; that of a program, named "".
+def make_types(functions: Sequence[str], sizes: Mapping[str, int]) -> tuple[bytes, dict[str, int]]:
+    """Return BTF of functions `int name()` and of global functions `int name(struct of this size *)`, and their ids.
 
     The kernel checks a global function by its types alone, once, and believes its callers to get any number from it.
     """
-    names = ["", "int", "value", *sizes]
-    _, integer, value, *named = accumulate((len(name) + 1 for name in names), initial=0)
-    types = [(integer, _INT << 24, 4, 1 << 24 | 32), (0, _FUNC_PROTO << 24, 1), (value, _FUNC << 24, 2)]
-    ids = {"": len(types)}
-    for (name, size), text in zip(sizes.items(), named, strict=False):
-        struct_id = len(types) + 1
-        types += [(value, _STRUCT << 24, size), (0, _PTR << 24, struct_id)]
-        types += [(0, _FUNC_PROTO << 24 | 1, 1, value, struct_id + 1), (text, _FUNC << 24 | 1, struct_id + 2)]
+    names = ["", "int", "value", *functions, *sizes]
+    _, integer, value, *texts = accumulate((len(name) + 1 for name in names), initial=0)
+    types: list[tuple[int, ...]] = [(integer, _INT << 24, 4, 1 << 24 | 32), (0, _FUNC_PROTO << 24, 1)]
+    ids = {}
+    for name, text in zip((*functions, *sizes), texts, strict=False):
+        prototype = 2
+        if name in sizes:
+            types += [(value, _STRUCT << 24, sizes[name]), (0, _PTR << 24, len(types) + 1)]
+            types += [(0, _FUNC_PROTO << 24 | 1, 1, value, len(types))]
+            prototype = len(types)
+        types += [(text, _FUNC << 24 | int(name in sizes), prototype)]
         ids[name] = len(types)
     records = b"".join(struct.pack(f"<{len(record)}I", *record) for record in types)
     strings = "".join(f"{name}\0" for name in names).encode()

@@ -63,7 +63,8 @@ class TypedProgram(Program):
         return _TRACING, _RAW_TRACEPOINT, kernel.probe_types[tracepoint]
 
     def _load_all(self, kinds: Mapping[str, Kind]) -> None:
-        types, self._numbers = make_types({part: self[table].leaf_bytes for part, table in self._tables.items()})
+        sizes = {part: self[table].leaf_bytes for part, table in self._tables.items()}
+        types, self._numbers = make_types(tuple(kinds), sizes)
         data = ctypes.create_string_buffer(types, len(types))
         self._types = call_bpf(_BTF_LOAD, bytearray(struct.pack("<QQII", ctypes.addressof(data), 0, len(types), 0)))
         try:
@@ -73,7 +74,7 @@ class TypedProgram(Program):
 
     def _assemble(self, function: str) -> tuple[bytes, bytes]:
         """Call the kernel's functions where marks are, and parts, which follow the code."""
-        code, starts = bytearray(super()._assemble(function)[0]), {"": 0}
+        code, starts = bytearray(super()._assemble(function)[0]), {function: 0}
         offset = 0
         while offset < len(code):
             *call, mark = _INSTRUCTION.unpack_from(code, offset)
