@@ -8,6 +8,8 @@
 #define PF_IO_THREAD 0x10    // PF_IO_WORKER: an io-wq or polling thread of io_uring
 #define MAX_ERROR 4095ULL
 #define FLIGHT_BITS 15       // of a flight's place in the table
+#define THREADS 16384        // places for threads, a power of two
+#define THREAD_PLACES 4      // of them that a thread may take
 
 enum { READ, WRITE, SYNC, OPS };
 enum { BY_CALL, BY_LIBAIO, BY_IO_URING, BY_MAPPING, MODES };
@@ -36,8 +38,9 @@ struct target_t {
     u64 inode, file, offset;
     u32 is_file, is_positioned;
 };
+// `id`: 0 where the place is free.
 struct thread_t {
-    u64 started, ended, arguments[8];
+    u64 id, started, ended, arguments[8];
     s64 result;
     struct target_t from, to;    // `to` is where sendfile and copy_file_range write
     u32 epoch, next, batch[4];
@@ -80,7 +83,7 @@ BPF_PERCPU_ARRAY(verdicts, struct verdict_t, 1);
 BPF_PERCPU_ARRAY(modes, struct mode_t, (OPS * MODES));
 BPF_ARRAY(levels, struct level_t, (OPS * MODES));
 BPF_ARRAY(batches, struct batches_t, (OPS * MODES));
-BPF_HASH(threads, u32, struct thread_t, 16384);
+BPF_ARRAY(threads, struct thread_t, THREADS);  // no hash: each call looks for its thread several times
 BPF_HASH(files, struct file_key_t, struct file_t, 8192);
 BPF_ARRAY(flights, struct flight_t, 1 << FLIGHT_BITS);
 BPF_HASH(crowd, struct flight_key_t, struct flight_t, 32768);
@@ -107,10 +110,23 @@ static __always_inline void lose(u32 reason)
         *count += 1;
 }
 
+// Threads of one process have numbers in a row, so the first of its places is nearly always a thread's own.
+static __always_inline struct thread_t *get_thread_place(u32 id, u32 number)
+{
+    u32 place = (id + number * (THREADS / THREAD_PLACES + 1)) % THREADS;
+    return threads.lookup(&place);
+}
+
 static __always_inline struct thread_t *get_thread(void)
 {
     u32 id = bpf_get_current_pid_tgid();
-    return threads.lookup(&id);
+#pragma unroll
+    for (u32 i = 0; i < THREAD_PLACES; i++) {
+        struct thread_t *t = get_thread_place(id, i);
+        if (t && t->id == id)
+            return t;
+    }
+    return 0;
 }
 
 // Tells which file an inode is, and returns whether that is one we count; directories are only synced.

@@ -28,14 +28,19 @@ static __always_inline int find_targets(struct thread_t *t, struct call_kind_t *
 static __always_inline struct thread_t *begin_thread(void)
 {
     u32 id = bpf_get_current_pid_tgid();
-    struct thread_t *thread = threads.lookup(&id), fresh = {};
-    if (thread)
-        return thread;
-    threads.insert(&id, &fresh);
-    thread = threads.lookup(&id);
-    if (!thread)
-        lose(LOST_THREAD);
-    return thread;
+    struct thread_t *known = get_thread();
+    if (known)
+        return known;
+#pragma unroll
+    for (u32 i = 0; i < THREAD_PLACES; i++) {
+        struct thread_t *t = get_thread_place(id, i);
+        if (!t || __sync_val_compare_and_swap(&t->id, 0, (u64)id))
+            continue;
+        t->kind.row = 0;
+        return t;
+    }
+    lose(LOST_THREAD);
+    return 0;
 }
 
 // The end of a call was not seen: programs may be skipped. What it counted as in flight is no longer.
@@ -166,7 +171,8 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
 
 int on_thread_end(struct bpf_raw_tracepoint_args *ctx)
 {
-    u32 id = bpf_get_current_pid_tgid();
-    threads.delete(&id);
+    struct thread_t *t = get_thread();
+    if (t)
+        t->id = 0;
     return 0;
 }

@@ -212,6 +212,24 @@ def test_children_count(watch: Watch, program: Program) -> None:
     assert sum(row["calls"] for row in profile["syscalls"] if row["syscall"] in ("fork", "clone", "clone3")) == 1
 
 
+def test_threads_whose_places_are_the_same_count(watch: Watch, program: Program) -> None:
+    """The child's number differs from its parent's in a bit that the program leaves out: it takes its second place."""
+    text = """
+import ctypes, signal, struct
+f = os.open(name, os.O_RDONLY)
+os.pread(f, 4096, 0)
+number = (ctypes.c_int * 1)(os.getpid() ^ 16384)
+arguments = struct.pack("11Q", 0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1, 0)
+child = ctypes.CDLL(None).syscall(435, arguments, len(arguments))  # clone3
+assert child in (0, number[0])
+for i in range(50 if child else 30): os.pread(f, 4096, 0)
+if not child: os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    profile = run(watch, program(text))
+    assert (access_of(profile, "read")["calls"], call_of(profile, "pread64")["calls"]) == (81, 81)
+
+
 @pytest.mark.parametrize(
     ("offsets", "pattern", "strided"),
     [
