@@ -273,7 +273,8 @@ def _calls_of(run: Row, writes: int, written: int) -> list[Row]:
 def write_trace(folder: Path, run_id: str, requests: int = 2000) -> Path:
     """Write a trace of a run: one file is read at random and written in order, another one has no offsets.
 
-    A request is issued every 2.5 ms, to two queues in turn; those of the second take 12.5 ms: 2.5 are in flight.
+    A request is issued every 2.5 ms, to two queues in turn; those of the second take 12.5 ms: 2.5 are in flight. Every
+    fourth is the DBMS's, for one of two transactions.
     """
     path = folder / run_id / "events.parquet"
     path.parent.mkdir(parents=True)
@@ -284,6 +285,7 @@ def write_trace(folder: Path, run_id: str, requests: int = 2000) -> Path:
             CASE WHEN i % 10 < 8 THEN 'ycsb.db' END AS file,
             CASE WHEN i % 10 < 8 THEN CASE WHEN i % 3 = 0 THEN (hash(i) % 20_000) * 4096 ELSE i * 8192 END END::BIGINT
                 AS "offset",
+            CASE WHEN i % 16 = 0 THEN 'PAYMENT' WHEN i % 4 = 0 THEN 'NEW_ORDER' END AS operation,
             CASE WHEN i % 4 = 0 THEN 'sqlite-1' ELSE 'kworker/u8:' || (i % 3) END AS comm,
             (i % 2)::INTEGER AS queue, CASE WHEN i % 2 = 0 THEN 90_000 ELSE 12_500_000 END::BIGINT AS lat_ns
         FROM range(?) t(i)

@@ -128,7 +128,7 @@ def _lines(rows: Rows, done: Counter[str], operations: list[str]) -> list[Operat
 
 
 def _sentence(rows: Rows, done: Counter[str], op: str) -> str:
-    """Say whose the bytes are that were read or written, next to the share in the transactions."""
+    """Say who read, or wrote, how much of the bytes, next to the share in the transactions."""
     sizes: Counter[str] = Counter()
     for row in rows:
         if row["op"] == op:
@@ -136,25 +136,25 @@ def _sentence(rows: Rows, done: Counter[str], op: str) -> str:
     total = sizes.total() or 1
     words, of = [], " of the transactions"
     for name, size in sizes.most_common():
-        if name != BACKGROUND and size >= _LEAST_SHARE * total:
+        if name != BACKGROUND and (size >= _LEAST_SHARE * total or not words):
             share = format_share(share_of(done[name], done[BACKGROUND]))
             words.append(f"{format_share(size / total)} by {name} ({share}{of})")
             of = ""
     if sizes[BACKGROUND]:
         words.append(f"{format_share(sizes[BACKGROUND] / total)} in the background")
-    return f"Of the bytes {'read' if op == 'read' else 'written'}, {join_words(words)}." if words else ""
+    return f"Bytes {'read' if op == 'read' else 'written'}: {join_words(words)}."
 
 
 def _figures(data: StudyData, case: Case, traces: Path, operations: list[str]) -> list[Figure]:
     """Return the picture of the first traced run, a panel for each of the busiest files."""
     traced = list_traced(data, case, traces)
-    tables = {
-        row["file"]: row["table_name"]
-        for row in data.rows("SELECT file, table_name FROM operation_io WHERE table_name IS NOT NULL")
-    }
     if not traced:
         return []
     run, events = traced[0]
+    tables = {
+        row["file"]: row["table_name"]
+        for row in data.rows("SELECT DISTINCT file, table_name FROM operation_io WHERE run_id = ?", run["run_id"])
+    }
     with open_files([events]) as connection:
         trace = StudyData(connection, data.specs)
         columns = {row["column_name"] for row in trace.rows("DESCRIBE FROM read_parquet(?)", str(events))}
