@@ -106,4 +106,4 @@ def legend_width(line: _Entries) -> float:
 
 
 def _entry_width(text: str) -> float:
-    return 29 + len(text) * 6.6
+    return 29 + len(text) * 6.6 + 2 * sum(map(str.isupper, text))  # capitals are wider

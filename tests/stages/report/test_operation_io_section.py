@@ -60,7 +60,7 @@ def test_points_are_coloured_by_transaction_above_the_background(traced: Page) -
     )
     for picture in (wide, narrow):
         drawn = [path for path in picture.iter(SVG + "path") if "points" in str(path.get("class"))]
-        assert [path.get("class") for path in drawn] == ["points base-bar", "points line-a", "points line-e"]
+        assert [path.get("class") for path in drawn] == ["points base-bar", "points line-e", "points line-a"]
         counts = [(path.get("d") or "").count("M") for path in drawn]
         assert counts[0] > counts[1] > counts[2] > 0
         assert {"NEW_ORDER", "PAYMENT", "background"} <= {text.text for text in picture.iter(SVG + "text")}

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.figures import Figure, PointGroup, PointPanel, draw_scatter, slug
+from knobscope.figures import Figure, Point, PointGroup, PointPanel, draw_scatter, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import default_only
 from knobscope.stages.report.sections.traces import describe_run, list_traced, read_cells
@@ -23,11 +23,11 @@ from knobscope.text.formats import (
 
 __all__ = ["CaseOperationIo", "build_operation_io"]
 
-#: Looks of the busiest operations, the first two those that differ most; a last one for all others together.
-_LOOKS = ("line-a", "line-e", "line-c", "line-d", "line-b")
+#: Looks of operations in the order of their names; where there are more, the last one is for all but the busiest.
+_LOOKS = ("line-e", "line-a", "line-c", "line-d", "line-b")
 _MOST_FILES, _MOST_LINES = 4, 40
 _LEAST_SHARE = 0.1  # of all bytes, for a word in a sentence
-_ALL = "all"
+_ALL, _OTHERS = "all", "others"
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,11 @@ def _build_case(data: StudyData, case: Case, traces: Path) -> CaseOperationIo | 
     if not rows:
         return None
     done = _count_operations(data, runs)
-    totals: Counter[str] = Counter()
-    for row in rows:
-        totals[row["operation"]] += row["requests"]
-    operations = sorted(totals.keys() - {BACKGROUND}, key=lambda name: (-totals[name], name))
+    operations = sorted({row["operation"] for row in rows} - {BACKGROUND})
     return CaseOperationIo(
         name=name_case(case),
         sentences=[_sentence(rows, done, op) for op in ("read", "write") if any(row["op"] == op for row in rows)],
-        figures=_figures(data, case, traces, operations),
+        figures=_figures(data, case, traces, _choose_looks(rows)),
         operations=[*operations, BACKGROUND],
         lines=_lines(rows, done, [*operations, BACKGROUND]),
     )
@@ -134,7 +131,8 @@ def _sentence(rows: Rows, done: Counter[str], op: str) -> str:
         if row["op"] == op:
             sizes[row["operation"]] += row["bytes"]
     total = sizes.total() or 1
-    words, of = [], " of the transactions"
+    words: list[str] = []
+    of = " of the transactions"
     for name, size in sizes.most_common():
         if name != BACKGROUND and (size >= _LEAST_SHARE * total or not words):
             share = format_share(share_of(done[name], done[BACKGROUND]))
@@ -145,7 +143,18 @@ def _sentence(rows: Rows, done: Counter[str], op: str) -> str:
     return f"Bytes {'read' if op == 'read' else 'written'}: {join_words(words)}."
 
 
-def _figures(data: StudyData, case: Case, traces: Path, operations: list[str]) -> list[Figure]:
+def _choose_looks(rows: Rows) -> dict[str, str]:
+    """Return the looks of the background, of as many operations as there are looks, and of all others."""
+    totals: Counter[str] = Counter()
+    for row in rows:
+        if row["operation"] != BACKGROUND:
+            totals[row["operation"]] += row["requests"]
+    room = len(_LOOKS) if len(totals) <= len(_LOOKS) else len(_LOOKS) - 1
+    apart = sorted(name for name, _ in totals.most_common(room))
+    return {BACKGROUND: "base-bar", **dict(zip([*apart, _OTHERS], _LOOKS, strict=False))}
+
+
+def _figures(data: StudyData, case: Case, traces: Path, looks: dict[str, str]) -> list[Figure]:
     """Return the picture of the first traced run, a panel for each of the busiest files."""
     traced = list_traced(data, case, traces)
     if not traced:
@@ -163,7 +172,7 @@ def _figures(data: StudyData, case: Case, traces: Path, operations: list[str]) -
     if not files:
         return []
     panels = [
-        PointPanel(_label(file, tables.get(file["file"])), _groups(points, operations), points[0]["highest"])
+        PointPanel(_label(file, tables.get(file["file"])), _groups(points, looks), points[0]["highest"])
         for file, points in zip(files, cells, strict=True)
     ]
     shown = sum(file["requests"] for file in files)
@@ -197,12 +206,10 @@ def _label(file: Row, table: str | None) -> str:
     return f"{name}: {'offset in the file' if file['has_offset'] else 'address on the device, above the lowest'}"
 
 
-def _groups(cells: Rows, operations: list[str]) -> list[PointGroup]:
-    """Return the points of one file: the background below all others, the busiest operations apart."""
-    apart = operations if len(operations) <= len(_LOOKS) else operations[: len(_LOOKS) - 1]
-    names = {BACKGROUND: BACKGROUND, **{name: name for name in apart}}
-    looks = dict(zip([BACKGROUND, *apart, "others"], ["base-bar", *_LOOKS], strict=False))
-    groups: dict[str, list[tuple[float, float]]] = {name: [] for name in looks}
+def _groups(cells: Rows, looks: dict[str, str]) -> list[PointGroup]:
+    """Return the points of one file, in the order of the looks: the background is below all others."""
+    groups: dict[str, list[Point]] = {name: [] for name in looks}
     for cell in cells:
-        groups[names.get(cell["operation"], "others")].append((cell["second"], cell["byte_offset"]))
+        name = cell["operation"] if cell["operation"] in looks else _OTHERS
+        groups[name].append((cell["second"], cell["byte_offset"]))
     return [PointGroup(name, looks[name], points) for name, points in groups.items() if points]
