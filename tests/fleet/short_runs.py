@@ -1,8 +1,8 @@
 """One short run of a shipped DBMS spec: loaded, started, read back, measured."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -11,6 +11,7 @@ from knobscope.specs import YCSB, Dbms, Generator, Value, Workload, find_path, f
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot
 from knobscope.watch import open_watch
+from knobscope.watch.interface import ProbeName
 
 ROOT = Path(__file__).parents[2]
 #: Two seconds, so that an interval is a second long: a busy machine may be late by half of one.
@@ -28,7 +29,12 @@ def read_dbms(name: str) -> Dbms:
 
 
 def run_once(
-    dbms: Dbms, configuration: Mapping[str, Value], scratch: Path, workload: str = "ycsb-a", **changes: object
+    dbms: Dbms,
+    configuration: Mapping[str, Value],
+    scratch: Path,
+    workload: str = "ycsb-a",
+    probes: Sequence[ProbeName] = (),
+    **changes: object,
 ) -> dict[str, Any]:
     """Load a data directory, measure one run of it, and return the record; nothing of the run may be left."""
     spec = read_spec(ROOT / f"specs/workloads/{workload}.yaml", Workload, None)[1].model_copy(update=SHORT | changes)
@@ -37,7 +43,10 @@ def run_once(
         generator = read_spec(ROOT / f"specs/generators/{spec.generator}.yaml", Generator, None)[1]
     load = {name: value for name, value in configuration.items() if dbms.knobs[name].apply == "load"}
     snapshot = prepare_snapshot(dbms, spec, load, scratch, generator)
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
+    prefer: Literal["bpf", "procfs"] = "bpf" if probes else "procfs"
+    with open_watch(find_block_device(scratch), 4096, "process", prefer, probes) as watch:
+        if watch.reason or (probes and watch.missing_probes):
+            pytest.skip(str(watch.reason or dict(watch.missing_probes)))
         record = measure_run(Bench(dbms, spec, scratch, watch, generator), "run", configuration, snapshot)
     assert list((scratch / "runs").iterdir()) == []
     return record

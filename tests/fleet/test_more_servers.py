@@ -1,5 +1,6 @@
 """Valkey, Cassandra, WiredTiger and DuckDB, for real: they need setup/fleet.sh, or take long."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,12 @@ def test_a_value_out_of_range_does_not_start_and_cassandra_says_why(open_directo
     run = run_once(dbms, {"concurrent_reads": 1}, open_directory)["run"]
     assert run["status"] == "failed_start"
     assert "concurrent_reads must be at least 2" in run["log_tail"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="BPF needs root")
+def test_the_sessions_of_wtperf_are_its_clients_and_no_other_thread(open_directory: Path) -> None:
+    wiredtiger = read_dbms("wiredtiger")
+    record = run_once(wiredtiger, {}, open_directory, "wtperf-read", ["waits"], threads=3)
+    threads = {row["thread_class"]: row["threads"] for row in record["waits"]}
+    assert (threads["session"], threads["wtperf"]) == (3, 2)
+    assert not [row for row in record["waits"] if (row["thread_class"], row["reason"]) == ("session", "timer")]
