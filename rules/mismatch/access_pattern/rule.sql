@@ -15,7 +15,7 @@
 -- None: the order of a file is kept, or changed to neither extreme, or by less than matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
---        runs of the default configuration (each is reported once per case); a change of order that may be chance.
+--        blocks' runs of the default configuration (each is reported once per case); a change of order that may be chance.
 -- Penalty: only where order is lost: how many times more sequential than random reads (or writes) the device does, an
 --        upper bound.
 -- Cannot see: files that are mapped into memory, which are read and written without calls.

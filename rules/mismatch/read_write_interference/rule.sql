@@ -17,7 +17,7 @@
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the runs vary too much to tell whether reads are slower, or what would be gained; the number of
 --        clients is unknown; no requests of the default configuration are known by file; such files exist, there are
---        not three runs of the default configuration with moments in which nothing was written, to compare with, and
+--        not three blocks whose default configuration has moments in which nothing was written, to compare with, and
 --        the profile of the device does not prove it; waits were not watched, and of the gain no more that matters is left
 --        than CPU time leaves clients to wait; a table was moved, and its effect neither is clear nor rules out a gain.
 -- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time

@@ -1,4 +1,4 @@
-"""Differences that each run shows by itself: mean over runs with interval and p value."""
+"""Differences that each run shows by itself: mean over blocks with interval and p value."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +9,19 @@ from knobscope.statistics.regression import t_interval, t_probability
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["mean_over_runs"]
+__all__ = ["mean_over_units"]
 
 _LEAST_DEGREES = 2  # as for effects
 
 
-def mean_over_runs(differences: "pd.Series[float]") -> dict[str, Any]:
+def mean_over_units(differences: "pd.Series[float]", units: "pd.Series[str]") -> dict[str, Any]:
     """Return estimate, low, high and p_value of a difference that was measured in each run (Student's t).
 
-    With fewer than three runs there is an estimate and no interval: nothing tells the difference from noise.
+    `units` say which runs belong together: those of a block have its data and the state of its device in common, so
+    their mean is one measurement. With fewer than three of these there is an estimate and no interval: nothing tells
+    the difference from noise.
     """
-    values = differences.dropna().to_numpy(float)
+    values = differences.groupby(units).mean().dropna().to_numpy(float)
     degrees = len(values) - 1
     estimate = np.array([values.mean() if len(values) else np.nan])
     error = values.std(ddof=1) / np.sqrt(len(values)) if degrees >= _LEAST_DEGREES else np.nan

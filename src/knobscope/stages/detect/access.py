@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from knobscope.statistics.paired import mean_over_runs
+from knobscope.stages.detect.units import UNIT_OF_RUN
+from knobscope.statistics.paired import mean_over_units
 from knobscope.statistics.regression import adjust_for_fdr
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ __all__ = ["contrast_access"]
 
 _KEY = ["dbms", "device", "workload", "file", "role", "op"]
 
-_BY_RUN = """
+_BY_RUN = f"""
     WITH calls AS (
         SELECT run_id, group_of_files(file, role, table_name) AS file, role, op, sum(calls) AS calls,
             sum(bytes) / sum(calls) AS call_bytes, sum(calls * sequential_share) / sum(calls) AS logical_share,
@@ -36,13 +37,14 @@ _BY_RUN = """
     )
     SELECT dbms, device, workload, file, role, op, calls, requests, call_bytes, request_bytes,
         logical_share, device_share, logical_append, device_append, logical_strided, device_strided,
-        logical_random, device_random
+        logical_random, device_random, unit
     FROM calls
     JOIN requests USING (run_id, file, role, op)
     JOIN (
-        SELECT run_id, dbms, device, workload FROM runs_behind WHERE knob IS NULL AND watched
+        SELECT run_id, r.dbms, r.device, r.workload, {UNIT_OF_RUN} AS unit
+        FROM runs_behind b JOIN runs r USING (run_id) WHERE knob IS NULL AND watched
     ) USING (run_id)
-"""
+"""  # noqa: S608 - words of ours
 
 _LABELLED = """
     SELECT * EXCLUDE (logical_append, device_append, logical_strided, device_strided, logical_random, device_random),
@@ -65,7 +67,7 @@ def contrast_access(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFrame":
             if name.endswith(("_share", "_append", "_strided", "_random", "_bytes"))
         }
         sums = {"runs": len(group), "calls": int(group["calls"].sum()), "requests": int(group["requests"].sum())}
-        difference = mean_over_runs(group["device_share"] - group["logical_share"])
+        difference = mean_over_units(group["device_share"] - group["logical_share"], group["unit"])
         rows.append({**dict(zip(_KEY, key, strict=True)), **sums, **means, **difference})
     table = pd.DataFrame(rows)
     if not rows:

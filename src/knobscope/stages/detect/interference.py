@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knobscope.statistics.paired import mean_over_runs
+from knobscope.stages.detect.units import UNIT_OF_RUN
+from knobscope.statistics.paired import mean_over_units
 from knobscope.statistics.regression import adjust_for_fdr
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ __all__ = ["measure_interference"]
 _CASE = ["dbms", "device", "workload"]
 #: Fewer intervals of a kind are a moment, not a state.
 _LEAST_INTERVALS = 5
-#: With fewer runs that have both kinds, those of no kind are compared with the device's profile.
-_LEAST_RUNS = 3
+#: With fewer blocks whose runs have both kinds, those of no kind are compared with the device's profile.
+_LEAST_BLOCKS = 3
 #: Reads of the profile have 4 KiB; those that are larger than this take longer by themselves.
 _MOST_BYTES = 16384
 #: A closed loop cannot lose more of an operation's time than this to waiting for the device.
@@ -64,12 +65,12 @@ _BY_RUN = f"""
         GROUP BY run_id
     )
     SELECT dbms, device, workload, has_pauses, quiet_us, busy_us, waited_us, reads, read_bytes,
-        window_s * 1e6 AS window_us, serving
+        window_s * 1e6 AS window_us, serving, {UNIT_OF_RUN} AS unit
     FROM runs_judged
     JOIN runs USING (run_id)
     JOIN serving_threads() USING (dbms, device, workload)
     JOIN defaults USING (run_id)
-"""  # noqa: S608 - a number of ours
+"""  # noqa: S608 - numbers and words of ours
 
 _ALONE = """
     SELECT device, queue_depth, max(iops) AS iops
@@ -88,7 +89,7 @@ def measure_interference(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFra
     rows = []
     for case, group in runs.groupby(_CASE, sort=True):
         paused = group[group["has_pauses"]]
-        if len(paused) >= _LEAST_RUNS:
+        if paused["unit"].nunique() >= _LEAST_BLOCKS:
             comparison = _compare(paused, paused["quiet_us"], paused["busy_us"], "quiet")
         else:
             alone = _read_alone(group, curves[curves["device"] == group["device"].iloc[0]])
@@ -107,13 +108,13 @@ def _compare(
 ) -> dict[str, Any]:
     """Return how much longer reads take together with writes than without, and what would be gained if they did not."""
     saved = (runs["waited_us"] - runs["reads"] * without) / (runs["window_us"] * runs["serving"])
-    gain = mean_over_runs(-np.log1p(-saved.clip(-_MOST_SAVED, _MOST_SAVED)))
+    gain = mean_over_units(-np.log1p(-saved.clip(-_MOST_SAVED, _MOST_SAVED)), runs["unit"])
     return {
         "runs": len(runs),
         "compared_with": compared_with,
         "quiet_us": without.mean(),
         "busy_us": beside.mean(),
-        **mean_over_runs(np.log(beside / without)),
+        **mean_over_units(np.log(beside / without), runs["unit"]),
         "gain": gain["estimate"],
         "gain_low": gain["low"],
         "gain_high": gain["high"],
