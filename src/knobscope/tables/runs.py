@@ -147,6 +147,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     ]
     monitor: Annotated[Text, "`bpf`: every request was counted in the kernel; `procfs`: totals only."]
     monitor_reason: Annotated[Text | None, "Why only procfs was available."]
+    aligned_to_bytes: Annotated[
+        Count | None,
+        "Size of whose multiples a request is aligned in `io_profile`; NULL: nobody recorded it. Where the device's "
+        "profile prefers another one by now, the database has no aligned requests of the run.",
+    ]
     waits_s: Annotated[
         Real | None,
         "Time over which table `waits` counted: about that of the window; NULL: waits were not watched.",

@@ -39,6 +39,7 @@ def record_of(run_id: str, position: int, **more: Any) -> RunRecord:
         "failed_operations": 0,
         "latency_p50_us": 5.0,
         "monitor": "bpf",
+        "aligned_to_bytes": 16384,
     }
     run |= more  # type: ignore[typeddict-item]
     return {

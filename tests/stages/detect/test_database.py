@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from generated_studies import Study
 
-from knobscope.durable_files import write_sealed
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.errors import UserError
 from knobscope.stages.detect import VIEWS, StudyFiles, build_database, create_schema, write_findings
 from knobscope.tables import TABLES, write_table
@@ -97,6 +98,32 @@ def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_no
     assert rows.loc[first, "writes_per_op"] > 1
     assert math.isnan(rows.loc[first, "unaligned_writes_per_op"])
     assert rows.loc[second].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_known"),
+    [
+        ({"aligned_to_bytes": 16384, "started_at": "2026-11-01"}, True),
+        ({"aligned_to_bytes": 4096, "started_at": "2026-11-03"}, False),
+        ({"started_at": "2026-11-03"}, True),
+        ({"started_at": "2026-11-01"}, False),
+        ({"started_at": "2026-11-01", "session": "imported"}, True),
+    ],
+    ids=["as now", "by another unit", "not recorded", "not recorded, before the profile", "imported"],
+)
+def test_alignment_to_another_unit_than_that_of_the_profile_is_unknown(
+    make_study: Make, tmp_path: Path, columns: dict[str, Any], is_known: bool
+) -> None:
+    """A run that is in the store is not measured again when the device is: its profile says 16 KiB by now."""
+    study = in_own_file(make_study(columns=columns), tmp_path)
+    (profile,) = study.files.devices
+    now = tmp_path / profile.name
+    write_sealed(now, {**read_sealed(profile), "measured_at": "2026-11-02"})
+    build_database(replace(study.files, devices=[now]), study.specs, study.database)
+    counted = study.query("SELECT count(aligned_requests) AS n, count(*) AS rows FROM io_profile WHERE op = 'write'")
+    assert counted.to_numpy().tolist() == [[24 if is_known else 0, 24]]
+    sentences = study.judge("io_size")["sentence"]
+    assert sentences.str.contains("recorded which writes fill units of 16").any() is not is_known
 
 
 def test_devices_and_cases(make_study: Make) -> None:

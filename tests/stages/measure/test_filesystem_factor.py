@@ -57,7 +57,7 @@ def make_study(directory: Path, images: Path, factors: str) -> StudySpecs:
         (directory / "specs" / kind).symlink_to(ROOT / "specs" / kind)
     (directory / "specs/devices/image.yaml").write_text(DEVICE % images)
     (directory / "specs/studies/tiny.yaml").write_text(STUDY % factors)
-    write_sealed(directory / "image.json", {"preferred_write_bytes": 4096, "tier": "nvme_ssd"})
+    write_sealed(directory / "image.json", {"preferred_write_bytes": 16384, "tier": "nvme_ssd"})
     return load_study(directory / "specs/studies/tiny.yaml", directory)
 
 
@@ -99,6 +99,7 @@ def test_a_run_lies_on_the_file_system_that_its_configuration_names(images: Path
     finally:
         assert take_down(specs.devices["image"], tmp_path)
     assert effective(record) == {"filesystem.type": "xfs"}
+    assert record["run"]["aligned_to_bytes"] == 16384
     assert not (images / ".knobscope-devices").exists()  # both are gone
 
 

@@ -13,6 +13,7 @@ from knobscope.text.formats import (
     format_rate,
     format_seconds,
     format_share,
+    format_size,
     loosen_units,
     plural,
 )
@@ -95,7 +96,9 @@ def _requests(shown: ShownRun) -> str:
     rows = [row for row in shown.record.get("io_profile", []) if row.get("requests")]
     if not rows:
         return ""
-    table = [["requests", "count", "MiB", "aligned", "sequential"]]
+    unit = shown.record["run"].get("aligned_to_bytes")
+    aligned = "aligned" if unit is None else f"aligned to {format_size(unit)}"
+    table = [["requests", "count", "MiB", aligned, "sequential"]]
     for row in rows:
         size = row.get("bytes")
         shares = [format_share(row.get("aligned_share")), format_share(row.get("sequential_share"))]

@@ -74,6 +74,7 @@ def open_measurer(
             specs.study.client,
             "recovery" in specs.study.measure,
             "statements" in specs.study.measure,
+            _unit(profile),
         )
         store = RunStore(store_directory)
         if watch.reason is not None and store.was_watched_by_bpf:

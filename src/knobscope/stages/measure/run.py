@@ -92,6 +92,7 @@ class Bench:
     client: ClientHost | None = None  # where YCSB's client runs, unless it is here
     measures_recovery: bool = False  # after the window
     counts_statements: bool = False  # by the server
+    unit: int | None = None  # by which requests are aligned, in bytes
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
     @property
@@ -315,6 +316,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "machine_cpu_share": share_of_window(profile["machine_cpu_share"], profile, window_s),
         "monitor": profile["monitor"],
         "monitor_reason": bench.watch.reason,
+        "aligned_to_bytes": bench.unit,
     }
     record["run"] |= {**make_wait_columns(profile), "lost_calls": _count_lost_calls(profile)}
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
