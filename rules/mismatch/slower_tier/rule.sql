@@ -6,7 +6,8 @@
 --        chance (false discovery rate over all configurations). A value of a knob is a mismatch only if the default
 --        configuration is not; otherwise the default is slower, which is reported once.
 -- None: the intervals rule both out; or the default configuration is slower there too.
--- Insufficient: no second device of another tier in the study (reported once per case), fewer than two comparable
+-- Insufficient: no second device of another tier in the study, or a device without a profile, which ranks its tier
+--        (each is reported once per case), fewer than two comparable
 --        blocks on one of the two, or intervals that rule neither out.
 -- Penalty: throughput on the lower tier / that on the higher one; where latency alone is worse, its ratio.
 -- Cannot see: differences of the machines other than the device, if the two were measured on different ones.
@@ -43,9 +44,15 @@ judged AS (
         AND (d.dbms, d.workload, d.device, d.lower_device) = (c.dbms, c.workload, c.device, c.lower_device)
 ),
 
--- Cases whose device has no other tier next to it.
+-- Cases whose device has no other tier next to it, or none that is known to be higher or lower.
 alone AS (
-    SELECT c.dbms, c.device, c.workload, 'no_tier' AS obstacle
+    SELECT c.dbms, c.device, c.workload,
+        CASE WHEN EXISTS (
+            FROM cases o
+            JOIN device_tiers other USING (device)
+            WHERE o.dbms = c.dbms AND o.workload = c.workload AND o.device <> c.device
+                AND (other.tier_rank IS NULL OR own.tier_rank IS NULL)
+        ) THEN 'no_profile' ELSE 'no_tier' END AS obstacle
     FROM cases c
     LEFT JOIN device_tiers own USING (device)
     WHERE NOT EXISTS (

@@ -9,7 +9,8 @@
 --        a mismatch as well. So is any gap where the lower tier's own effect is not significant.
 -- None: the interval of the ratio rules out a gap of that size; where the effect on the lower tier is significant, a
 --        gap of that size away from 1 and, on the higher tier, an opposite effect of that size.
--- Insufficient: no second device of another tier in the study (reported once per case), no interval for the effect on
+-- Insufficient: no second device of another tier in the study, or a device without a profile, which ranks its tier
+--        (each is reported once per case), no interval for the effect on
 --        one of the two, or an interval that holds both a gap that matters and one that does not.
 -- Penalty: the ratio of the ratios, as a factor above 1.
 -- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives. Nor a mechanism that does
@@ -58,9 +59,16 @@ comparisons AS (
         AND (h.dbms, h.workload, h.knob, h.value) = (p.dbms, p.workload, v.knob, v.value)
 ),
 
--- A case whose device has no other tier next to it.
+-- A case whose device has no other tier next to it, or none that is known to be higher or lower.
 alone AS (
-    SELECT DISTINCT e.dbms, e.device, e.workload, 'no_tier' AS lacking
+    SELECT DISTINCT e.dbms, e.device, e.workload,
+        CASE WHEN EXISTS (
+            FROM cases o
+            JOIN device_tiers other USING (device)
+            JOIN device_tiers own ON own.device = e.device
+            WHERE o.dbms = e.dbms AND o.workload = e.workload AND o.device <> e.device
+                AND (other.tier_rank IS NULL OR own.tier_rank IS NULL)
+        ) THEN 'no_profile' ELSE 'no_tier' END AS lacking
     FROM throughput e
     WHERE NOT EXISTS (
         FROM pairs p

@@ -13,6 +13,7 @@ from tables_of_runs import GOOD, HEADER, Import
 from knobscope.cli import main
 from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
 from knobscope.commands.importing.knobs import ImportedKnob
+from knobscope.durable_files import read_sealed
 from knobscope.specs import Dbms, load_study, read_knob_catalogue, read_spec
 from knobscope.stages.detect import run_rules, write_findings
 from knobscope.tables import read_table
@@ -70,6 +71,13 @@ def test_what_a_table_does_not_tell_is_not_known(
     page = (tmp_path / "results/theirs/report.html").read_text()
     assert "1 records" not in page
     assert "None, None" not in page
+
+
+def test_a_profile_that_tells_no_rank_leaves_that_of_the_tier(import_table: Import, tmp_path: Path) -> None:
+    (tmp_path / "profile.csv").write_text("device,write_unit_bytes\ndisk,16384\n")
+    assert import_table(*GOOD, more=("--table", "device_profile=profile.csv")) == 0
+    profile = read_sealed(tmp_path / "results/theirs/devices/disk.json")
+    assert (profile["tier"], profile["tier_rank"], profile["write_unit_bytes"]) == ("hdd", 0, 16384)
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,7 +13,7 @@ from generated_knobs import KNOBS
 from generated_studies import Study, Truth, only_row, verdicts
 
 from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
-from knobscope.stages.detect import VIEWS
+from knobscope.stages.detect import VIEWS, build_database
 from knobscope.tables import TABLES
 
 Make = Callable[..., Study]
@@ -291,6 +293,16 @@ def test_tier_without_a_second_tier(make_study: Make, devices: tuple[str, ...]) 
     assert findings["verdict"].unique().tolist() == ["insufficient"]
     assert len(findings) == len(devices)  # said once per case
     assert findings["sentence"].str.contains("no device of a second tier").all()
+
+
+@pytest.mark.parametrize("rule", ["tier", "slower_tier"])
+def test_tiers_are_not_ranked_without_profiles(make_study: Make, tmp_path: Path, rule: str) -> None:
+    study = make_study(devices=("hdd", "nvme"))
+    database = tmp_path / "study.duckdb"
+    build_database(replace(study.files, devices=()), study.specs, database)
+    findings = Study(study.specs, study.files, database).judge(rule)
+    assert findings["verdict"].tolist() == ["insufficient"] * 2
+    assert findings["sentence"].str.contains("a device of the study has no profile, so which tier is higher").all()
 
 
 def test_tier_compares_every_pair_of_tiers(make_study: Make) -> None:

@@ -206,7 +206,7 @@ def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
             "device": device,
             "tier": tier,
             "tier_rank": rank_tier(tier, _CLOUD_READ_US),
-            **profiles.get(device, {}),
+            **{column: value for column, value in profiles.get(device, {}).items() if value is not None},
         }
         profile["curves"] = [row for row in curves if row["device"] == device]
         paths.append(out / "devices" / f"{device}.json")
