@@ -1,6 +1,7 @@
 """Snakemake hears of the next round of every case at once, and each checkpoint's output is read once."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,6 +62,15 @@ def test_each_case_goes_on_by_itself(pipeline: Pipeline) -> None:
     with pytest.raises(NotEvaluatedError, match=f"{names[0]}/fit/1.json"):
         functions[0]({})
     assert functions[1]({}) == [str(last)]
+
+
+def test_a_corrected_tier_asks_anew_how_often_the_sweep_measures(pipeline: Pipeline) -> None:
+    """To compare effects between tiers takes more blocks than to find them on each device."""
+    devices = pipeline.specs.devices
+    alike = {name: device.model_copy(update={"tier": "hdd"}) for name, device in devices.items()}
+    one_tier = replace(pipeline, specs=replace(pipeline.specs, devices=alike))
+    assert one_tier.reinforce_spec != pipeline.reinforce_spec
+    assert pipeline.reinforce_spec.keys() == {"sweep", "fdr", "comparisons_per_value"}, "finished studies stay finished"
 
 
 def test_a_fit_is_asked_for_once_and_read_again_when_it_is_made_anew(pipeline: Pipeline) -> None:

@@ -313,9 +313,10 @@ class Pipeline:
 
     @property
     def reinforce_spec(self) -> Dump:
-        """What the number of blocks of a sweep depends on, in addition to its runs."""
+        """What the number of blocks of a sweep depends on, in addition to its runs; tiers are recorded if alike."""
         aim = aim_of(self.specs, values=1)
         return {
+            **({"tiers": 1} if len(self.devices) > 1 and not aim.between_devices else {}),
             **select_fields(self.specs.study, "reinforce"),
             "fdr": aim.fdr,
             "comparisons_per_value": aim.comparisons,

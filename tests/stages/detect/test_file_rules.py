@@ -145,7 +145,8 @@ def test_a_block_is_one_measurement_of_interference_however_many_runs_it_has(mak
     database = shutil.copy(make_study(interference=LN2, read_us=2500.0).database, tmp_path)
     with duckdb.connect(database) as connection:
         connection.execute(
-            "UPDATE io_series SET latency_mean_us = 2 * io_series.latency_mean_us FROM runs WHERE runs.run_id = io_series.run_id "
+            "UPDATE io_series SET latency_mean_us = 2 * io_series.latency_mean_us FROM runs "
+            "WHERE runs.run_id = io_series.run_id "
             "AND block_id = (SELECT min(block_id) FROM runs WHERE phase = 'sweep') AND (4 * t_s)::INTEGER % 2 = 1"
         )
         (row,) = measure_interference(connection).to_dict("records")
