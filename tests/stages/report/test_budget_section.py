@@ -70,6 +70,13 @@ def test_a_bar_per_value_has_its_parts_and_the_through_one_apart(watched: Path, 
         assert max(float(mark.get("x", 0)) + float(mark.get("width", 0)) for mark in bars) <= width
 
 
+def test_units_of_a_default_keep_their_letters(watched: Path, specs: StudySpecs) -> None:
+    with StudyData.open(watched, specs) as data:
+        figures = [*build_findings(data).figures]
+    described = [plain(figure.description) for figure in figures if figure.title == "What an operation waits for"]
+    assert any("Default 4 KiB, of 100 µs" in text for text in described), described
+
+
 def test_the_table_says_the_same_with_intervals(watched: Path, specs: StudySpecs, tmp_path: Path) -> None:
     budget = build(watched, specs)[0]
     off = next(line for line in budget.lines if line.setting == "synchronous = off")
