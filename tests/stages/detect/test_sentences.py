@@ -101,6 +101,15 @@ def test_what_no_run_does_is_not_called_half_of_it(make_study: Make) -> None:
     assert "from 8 KiB to 0 B, and the number of reads per operation goes from 2 to 0" in reads["sentence"]
 
 
+def test_a_loss_too_small_to_matter_is_not_denied(make_study: Make) -> None:
+    """It is 3 % slower, because of 3 flushes more in a hundred operations: that is no mismatch, and no nothing."""
+    truth = {("page", "16"): Truth(throughput=-0.03, flushes=0.03)}
+    study = make_study(truth=truth, flushes=0.0, noise=0.004, repeats=4, knobs=("page",), seed=16)
+    row = study.judge("flush").set_index(["knob", "value"]).loc[("page", "16")]
+    assert row["verdict"] == "none"
+    assert "waiting for flushes explains no loss that matters" in row["sentence"]
+
+
 def test_a_file_with_some_writes_is_not_called_only_read(make_study: Make) -> None:
     uses = (Use("t", "data", "orders", reads=4000, writes=100), Use("log/", "log", writes=3))
     (row,) = make_study(uses=uses, seed=13).judge("read_write_interference").itertuples()
