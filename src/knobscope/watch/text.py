@@ -12,6 +12,7 @@ from knobscope.text.formats import (
     format_share,
     format_size,
     loosen_units,
+    plural,
 )
 from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
@@ -179,7 +180,7 @@ def _format_sizes(sizes: Rows) -> str:
         rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
         shown = [f"{format_size(row['bytes'])} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
-        remainder = [f"{len(rows) - _MAX_SIZES} other sizes"] if len(rows) > _MAX_SIZES else []
+        remainder = [plural(len(rows) - _MAX_SIZES, "other size")] if len(rows) > _MAX_SIZES else []
         lines.append(f"{op} sizes: {', '.join(shown + remainder)}")
     return "\n".join(lines)
 

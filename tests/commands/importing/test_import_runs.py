@@ -257,6 +257,7 @@ def test_generated_studies_get_the_same_verdicts_after_export_and_import(
     arguments = export_runs(ours, specs, tmp_path / "csv")
     assert main(["import", *arguments, "--study", "theirs"]) == 0
     run_commands(capsys.readouterr().out)
+    assert main(["finding", "theirs"]) == 0, "known by its name, though its specs are below its results"
     assert verdicts(tmp_path / "results/theirs/study.duckdb") == verdicts(ours)
     assert {row[6] for row in verdicts(ours)} == {"mismatch", "none", "insufficient"}
 

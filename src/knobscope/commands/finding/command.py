@@ -126,8 +126,8 @@ def _list(mismatches: Sequence[Mismatch]) -> str:
 
 def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
     if not 1 <= number <= len(mismatches):
-        have = f"1 to {len(mismatches)}" if mismatches else "none: no mismatch was found"
-        raise UserError(f"no finding {number}; expected one of {have}")
+        have = f"expected one of 1 to {len(mismatches)}" if mismatches else "no mismatch was found"
+        raise UserError(f"no finding {number}; {have}")
     return mismatches[number - 1]
 
 

@@ -65,7 +65,8 @@ def _run(args: argparse.Namespace) -> int:
     comparison = {dbms: _figures(marks) for dbms, marks in compared.items()}
     if not write_document(args, {"study": study.name, "comparison": comparison, "tests": tests}):
         related = [_describe_test(row) for row in tests if row["verdict"] == "related"]
-        print("\n".join([*related, *(_describe_marks(dbms, marks) for dbms, marks in compared.items())]))
+        lines = [*related, *(_describe_marks(dbms, marks) for dbms, marks in compared.items())]
+        print("\n".join(lines or ["no knob could be tested: too few runs of screening, or none with another value"]))
     return 0
 
 

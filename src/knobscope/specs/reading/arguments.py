@@ -78,8 +78,9 @@ def add_study_name(parser: argparse.ArgumentParser) -> None:
 
 
 def find_study(text: str) -> Path:
-    """Return the file of a study that is given by path or by name. UserError: there is none."""
-    return find_spec("study", text, Path("specs/studies"))
+    """Return the file of a study that is given by path or by name, or was imported. UserError: there is none."""
+    folders = [Path("specs/studies"), Path("results") / text / "specs/studies"]
+    return find_spec("study", text, next((one for one in folders if (one / f"{text}.yaml").is_file()), folders[0]))
 
 
 def find_spec(kind: str, text: str, folder: Path) -> Path:

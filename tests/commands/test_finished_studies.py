@@ -1,0 +1,36 @@
+"""What commands say of a finished study that has little to say."""
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from knobscope.cli import main
+from knobscope.tables import TABLES
+
+STUDY = str(Path(__file__).parents[2] / "specs/studies/quickstart.yaml")
+
+
+@pytest.fixture
+def quiet_study(tmp_path: Path) -> Path:
+    """A database without a finding, in which one knob could not be tested for I/O."""
+    database = tmp_path / "study.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        for table, columns in TABLES.items():
+            definition = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+            connection.execute(f'CREATE TABLE "{table}" ({definition})')
+        connection.execute(
+            "INSERT INTO io_related BY NAME SELECT 'sqlite' AS dbms, 'd' AS device, 'w' AS workload, "
+            "'cache_size' AS knob, 'reads_per_op' AS response, 4 AS runs, 'insufficient' AS verdict"
+        )
+    return database
+
+
+def test_a_number_of_no_finding(quiet_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["finding", STUDY, "1", "--database", str(quiet_study)]) == 2
+    assert capsys.readouterr().err == "knobscope: no finding 1; no mismatch was found\n"
+
+
+def test_that_no_knob_could_be_tested_is_said(quiet_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["io-knobs", STUDY, "--database", str(quiet_study)]) == 0
+    assert capsys.readouterr().out.startswith("no knob could be tested: ")
