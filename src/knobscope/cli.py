@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import select
 import signal
@@ -98,6 +99,8 @@ class _Printable:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        if isinstance(stream, io.TextIOWrapper):  # not every locale has a µ: no answer is lost for it
+            stream.reconfigure(errors="replace")
 
     def write(self, text: str) -> int:
         """Write a text; returns its length, as every stream does."""

@@ -1,5 +1,8 @@
 """Generated traces whose numbers are known."""
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -118,3 +121,12 @@ def test_a_trace_without_latency_has_no_depth(
     assert (profile["queue_depth"], profile["latency"], profile["starts_without_completion"]) == ([], [], None)
     assert row_of(profile, "read")["requests"] == 2
     assert "depth" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_terminal_without_every_character_gets_the_rest(write_csv: Any) -> None:
+    trace = str(write_csv([{"lba": 8}]))
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "knobscope", "trace", trace]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "p50 ?s" in done.stdout
