@@ -146,18 +146,32 @@ def test_conditions_hold_with_innodb(name: str, open_directory: Path) -> None:
         assert changed(record, "server") == pytest.approx(changed(record, "client"), abs=0.03)
 
 
+@pytest.mark.parametrize(
+    ("name", "scale", "memory_mib", "configuration"),
+    [
+        ("postgresql", 5, 48, {"shared_buffers": 1024}),
+        pytest.param("mariadb", 25, 160, {"innodb_buffer_pool_size": 8 << 20}, marks=pytest.mark.fleet),
+    ],
+)
 def test_requests_belong_to_the_transactions_of_their_sessions(
-    postgresql: Dbms, loop: OpenDevice, open_directory: Path, tmp_path: Path
+    name: str,
+    scale: int,
+    memory_mib: int,
+    configuration: dict[str, Any],
+    loop: OpenDevice,
+    open_directory: Path,
+    tmp_path: Path,
 ) -> None:
     """Memory is smaller than the data. What a transaction reads is known: the tables that its statements name."""
-    workload = tpcc(records=1, measure_s=3, memory_mib=48, parameters={"scale": 5})
-    snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
+    dbms = read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
+    workload = tpcc(records=1, measure_s=3, memory_mib=memory_mib, parameters={"scale": scale})
+    snapshot = prepare_snapshot(dbms, workload, {}, open_directory)
     traces = tmp_path / "traces"
     with open_watch(loop.block, 4096, "device", trace=traces) as watch:
         if watch.monitor != "bpf":
             pytest.skip(f"no trace without BPF: {watch.reason}")
-        bench = Bench(postgresql, workload, loop.directory, watch, traces=traces)
-        record = measure_run(bench, "run", {"shared_buffers": 1024}, snapshot)
+        bench = Bench(dbms, workload, loop.directory, watch, traces=traces)
+        record = measure_run(bench, "run", configuration, snapshot)
     assert_sound(record)
     with duckdb.connect() as connection:
         recorded = connection.execute(
@@ -176,7 +190,6 @@ def test_requests_belong_to_the_transactions_of_their_sessions(
     } <= named
     writers = {row["operation"] for row in record["operation_io"] if row["role"] == "log"}
     assert {"NEW_ORDER", "PAYMENT"} <= writers <= {"NEW_ORDER", "PAYMENT", "DELIVERY", "background"}
-    # Nobody submits a flush, and a session commits before it answers: no request of it comes in between.
     assert {row["operation"] for row in record["operation_io"] if row["op"] == "flush"} == {"background"}
 
 
