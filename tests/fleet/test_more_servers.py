@@ -4,7 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
-from short_runs import assert_whole, read_dbms, run_once, unusual_values
+from short_runs import ROOT, assert_whole, read_dbms, run_once, unusual_values
+
+from knobscope.specs import Workload, read_spec
+from knobscope.stages.prepare import prepare_snapshot
 
 pytestmark = [pytest.mark.real, pytest.mark.fleet]
 WORKLOADS = {"wiredtiger": "wtperf-mixed"}
@@ -43,3 +46,17 @@ def test_the_sessions_of_wtperf_are_its_clients_and_no_other_thread(open_directo
     threads = {row["thread_class"]: row["threads"] for row in record["waits"]}
     assert (threads["session"], threads["wtperf"]) == (3, 2)
     assert not [row for row in record["waits"] if (row["thread_class"], row["reason"]) == ("session", "timer")]
+
+
+def test_a_rewrite_of_cassandra_makes_one_file_of_all(open_directory: Path) -> None:
+    cassandra = read_dbms("cassandra")
+    scans = read_spec(ROOT / "specs/workloads/ycsb-scan.yaml", Workload, None)[1]
+
+    def count_files(*, rewrite: bool) -> int:
+        parameters = {**scans.parameters, "rewrite": rewrite}
+        workload = scans.model_copy(update={"records": 25000, "parameters": parameters})
+        data = prepare_snapshot(cassandra, workload, {}, open_directory).directory
+        return len([*data.glob("**/usertable-*/*-Data.db")])
+
+    assert count_files(rewrite=False) > 1
+    assert count_files(rewrite=True) == 1

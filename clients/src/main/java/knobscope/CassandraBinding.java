@@ -23,6 +23,7 @@ import java.util.Set;
 import java.util.Vector;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import site.ycsb.ByteIterator;
 import site.ycsb.DB;
@@ -38,6 +39,8 @@ import site.ycsb.StringByteIterator;
 public final class CassandraBinding extends DB implements ReadsBack, CountsRecords {
   private static final int IN_FLIGHT = 64;
   private static final Duration PATIENCE = Duration.ofSeconds(20);
+  private static final Duration COMPACTION = Duration.ofMinutes(10);
+  private static final Duration PAUSE = Duration.ofMillis(50);
 
   private static CqlSession session;
   private static int users;
@@ -85,9 +88,21 @@ public final class CassandraBinding extends DB implements ReadsBack, CountsRecor
         .withLocalDatacenter(p.getProperty("cassandra.datacenter", "datacenter1")).build();
   }
 
+  /**
+   * No statement waits for a compaction: a select among the fixed ones is repeated until there is a row. There is none
+   * where a table is in one file already.
+   */
   private static void setUp(Settings settings) throws IOException, DBException {
     try {
-      settings.init().forEach(session::execute);
+      for (String statement : settings.init()) {
+        long end = System.nanoTime() + COMPACTION.toNanos();
+        while (session.execute(statement).one() == null && statement.startsWith("select")) {
+          if (System.nanoTime() > end) {
+            throw new DBException("no row within " + COMPACTION + ": " + statement);
+          }
+          LockSupport.parkNanos(PAUSE.toNanos());
+        }
+      }
     } catch (DriverException e) {
       throw new RefusedException(e);
     }
