@@ -116,6 +116,7 @@ def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(
 def test_a_page_is_safe_html(results: Path) -> None:
     page = results / "run.html"
     assert main(["show", "cc33", "--html", str(page)]) == 0
+    assert "white-space: pre-wrap" in page.read_text(), "a long reason is not cut off"
     text = page.read_text()
     assert "no &lt;answer&gt;" in text
     assert "<answer>" not in text

@@ -13,7 +13,8 @@ from knobscope.specs.reading.arguments import find_results
 __all__ = ["add_parser"]
 
 _PAGE = (
-    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n<pre>{text}</pre>\n</html>\n'
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
+    '<pre style="white-space: pre-wrap">{text}</pre>\n</html>\n'
 )
 
 
