@@ -8,7 +8,10 @@ import pytest
 
 from knobscope.commands.trace import open_trace, profile_trace
 from knobscope.devices import find_block_device
+from knobscope.errors import UserError
+from knobscope.generators import SessionOperation
 from knobscope.specs import Case, Dbms, StudySpecs, Workload, load_study
+from knobscope.stages.measure.operation_io import locate_sessions
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.measure.store import run_id_of
 from knobscope.stages.prepare import prepare_snapshot
@@ -56,3 +59,10 @@ def test_only_runs_of_the_sweep_are_other_runs_when_traced(quickstart: StudySpec
 
     assert identify(traced, "sweep") != identify(quickstart, "sweep")
     assert identify(traced, "screen") == identify(quickstart, "screen")
+
+
+def test_a_session_is_found_by_the_number_that_the_kernel_gives_its_thread(postgresql: Dbms) -> None:
+    payment = SessionOperation(7, "PAYMENT", 1, 2)
+    assert locate_sessions([payment], {7: 4007, 8: 4008}, postgresql) == [(4007, "PAYMENT", 1, 2)]
+    with pytest.raises(UserError, match="postgresql: session_thread: found 7; expected the number of a thread of the"):
+        locate_sessions([payment], {8: 4008}, postgresql)

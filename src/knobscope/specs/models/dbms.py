@@ -145,8 +145,9 @@ class Dbms(SpecModel):
     session_thread: str | None = Field(
         default=None,
         description="Statement that returns the operating system's number of the thread that serves the connection, "
-        "for `trace: true`: each request of a session is attributed to the transaction or query at that time. Absent: "
-        "the DBMS does not know it, or a session has no thread of its own; one that lives in its client needs none.",
+        "for `trace: true`: each request of a session is attributed to the transaction or query at that time. NULL: "
+        "the session has no thread of its own. Absent: the DBMS does not know it; one that lives in its client needs "
+        "no statement.",
     )
     statements: StatementCounts | None = Field(
         default=None, description="How it is asked what it did to the rows of each table, for `measure: [statements]`."

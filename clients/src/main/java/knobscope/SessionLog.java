@@ -38,11 +38,19 @@ final class SessionLog {
     this.thread = thread;
   }
 
-  /** Asks a connection for its thread; an empty question means this one, in which an embedded DBMS works. */
+  /**
+   * Asks a connection for its thread; an empty question means this one, in which an embedded DBMS works.
+   *
+   * @return null where the connection has no thread of its own
+   */
   static SessionLog open(String question, DB connection) throws DBException, IOException {
-    SessionLog log = new SessionLog(question.isEmpty()
+    String thread = question.isEmpty()
         ? Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName().toString()
-        : ((ReadsBack) connection).readOne(question));
+        : ((ReadsBack) connection).readOne(question);
+    if (thread == null) {
+      return null;
+    }
+    SessionLog log = new SessionLog(thread);
     ALL.add(log);
     return log;
   }
