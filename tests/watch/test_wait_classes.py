@@ -146,8 +146,8 @@ def test_a_change_is_told_by_its_largest_parts(before: dict[str, float], after: 
 
 
 def test_what_the_probe_lost_is_counted_and_said(group_commit: Profile) -> None:
-    assert make_wait_columns(group_commit) == {"waits_s": 1e-3, "lost_waits": 7}
-    assert make_wait_columns(cast(Profile, {})) == {"waits_s": None, "lost_waits": None}
+    assert make_wait_columns(group_commit, PATTERNS) == {"waits_s": 1e-3, "lost_waits": 7}
+    assert make_wait_columns(cast(Profile, {}), PATTERNS) == {"waits_s": None, "lost_waits": None}
     text = "\n".join(format_calls(group_commit))
     assert "not counted in full: 3 times, 4 missed_events" in text
     assert "session (2\xa0threads, 2\xa0ms, of that 100\xa0µs waiting for a client): 68\xa0% flush" in text

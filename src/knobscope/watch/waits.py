@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from knobscope.tables import RunRow
 from knobscope.tables.waits import WaitChainRow, WaitRow
+from knobscope.thread_classes import SESSION, class_of_thread
 from knobscope.watch.profile import CountedThread, Profile
 
 __all__ = ["make_wait_columns", "sum_waits"]
@@ -58,8 +59,6 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
 
 
 def _class_of(thread: CountedThread, patterns: Mapping[str, str]) -> str:
-    from knobscope.thread_classes import class_of_thread
-
     own = patterns if thread["is_followed"] else {}
     serves = thread["is_followed"] and thread["served"] > 0
     return class_of_thread(own, thread["name"], thread["title"], serves=serves)
@@ -98,9 +97,14 @@ def _chains(sums: Mapping[_Key, _Sum]) -> list[WaitChainRow]:
     ]
 
 
-def make_wait_columns(profile: Profile) -> RunRow:
-    """Return over which time waits were counted, and what was not; None where they were not watched."""
-    walls = [thread["wall_us"] for thread in profile.get("wait_threads", [])]
+def make_wait_columns(profile: Profile, patterns: Mapping[str, str]) -> RunRow:
+    """Return over which time waits were counted, and what was not; None where they were not watched.
+
+    Where the clients are threads of the DBMS's process, these end with the load, and other threads later.
+    """
+    threads = profile.get("wait_threads", [])
+    sessions = [thread for thread in threads if _class_of(thread, patterns) == SESSION]
+    walls = [thread["wall_us"] for thread in sessions or threads]
     lost = profile.get("lost_waits")
     return {
         "waits_s": max(walls) / 1e6 if walls else None,

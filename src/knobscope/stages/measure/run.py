@@ -318,7 +318,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
         "monitor_reason": bench.watch.reason,
         "aligned_to_bytes": bench.unit,
     }
-    record["run"] |= {**make_wait_columns(profile), "lost_calls": _count_lost_calls(profile)}
+    record["run"] |= {"lost_calls": _count_lost_calls(profile)}
     record["run"] |= select_columns(RunRow, MonitorFacts.__annotations__, profile)
     record["layout_io"] = list_layout_io(profile, bench.device, window_s)
     record["operations"] = [
@@ -338,7 +338,9 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     ends, counts = [row["t_s"] for row in record["intervals"]], [row["ops"] for row in record["intervals"]]
     record["run"] |= cast("RunRow", summarise_window(ends, counts))
     _record_profile(profile, record)
-    record["waits"], record["wait_chains"] = sum_waits(profile, {**_OWN_THREADS, **bench.dbms.threads})
+    classes = {**_OWN_THREADS, **bench.dbms.threads}
+    record["run"] |= make_wait_columns(profile, classes)
+    record["waits"], record["wait_chains"] = sum_waits(profile, classes)
     record["checks"] = [
         {"condition": check["name"], "holds": check["holds"], "detail": check["detail"]} for check in result.checks
     ]
