@@ -145,9 +145,24 @@ def test_a_change_is_told_by_its_largest_parts(before: dict[str, float], after: 
     assert describe_budget_change(*sides).replace("\xa0", " ") == words
 
 
+@pytest.mark.parametrize(
+    ("sessions_us", "waits_s"),
+    [
+        ((5e6, 5e6), 5.0),  # clients that are threads of the DBMS's process, and end before it
+        ((2e4, 3e4), 5.0),  # clients that connect anew for each operation
+        ((7e6, 2e4), 7.0),
+        ((), 8.0),
+    ],
+)
+def test_waits_are_counted_as_long_as_the_load_runs(sessions_us: tuple[float, ...], waits_s: float) -> None:
+    sessions = [thread(number, wall, title="postgres: a a [local]") for number, wall in enumerate(sessions_us, 1)]
+    profile = cast(Profile, {"wait_threads": [*sessions, thread(9, 8e6, title="postgres: walwriter")]})
+    assert make_wait_columns(profile, PATTERNS, 5.0)["waits_s"] == waits_s
+
+
 def test_what_the_probe_lost_is_counted_and_said(group_commit: Profile) -> None:
-    assert make_wait_columns(group_commit, PATTERNS) == {"waits_s": 1e-3, "lost_waits": 7}
-    assert make_wait_columns(cast(Profile, {}), PATTERNS) == {"waits_s": None, "lost_waits": None}
+    assert make_wait_columns(group_commit, PATTERNS, 1e-3) == {"waits_s": 1e-3, "lost_waits": 7}
+    assert make_wait_columns(cast(Profile, {}), PATTERNS, 1.0) == {"waits_s": None, "lost_waits": None}
     text = "\n".join(format_calls(group_commit))
     assert "not counted in full: 3 times, 4 missed_events" in text
     assert "session (2\xa0threads, 2\xa0ms, of that 100\xa0µs waiting for a client): 68\xa0% flush" in text

@@ -13,7 +13,8 @@
 --        calls in the other order are a mismatch as well, unless the device sees the declared one. The label decides
 --        there: a declared order has no noise.
 -- None: the order of a file is kept, or changed to neither extreme, or by less than matters.
--- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
+-- Insufficient: what the workload asks for in order takes less than three calls of an operation on a file, from which on
+--        order can be seen: it is inside the calls; the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
 --        blocks' runs of the default configuration (each is reported once per case); a change of order that may be chance.
 -- Penalty: only where order is lost: how many times more sequential than random reads (or writes) the device does, an
@@ -31,6 +32,7 @@ WITH judged AS (
             OR (device_pattern = 'mixed' AND op = 'read' AND device_share < getvariable('kept_share')) AS device_differs,
         asked_order = 'sequential' AND device_pattern <> 'sequential'
             AND (calls_differ OR (device_differs AND NOT merged)) AS loses_order,
+        declared_order = 'sequential' AND loses_order AND calls_differ AND calls_per_op < 3 AS is_short,
         asked_order = 'random' AND device_pattern <> 'random'
             AND 'sequential' IN (logical_pattern, device_pattern) AS gains_order,
         CASE
@@ -54,6 +56,7 @@ lacking AS (
                 WHERE (r.dbms, r.device, r.workload) = (judged.dbms, judged.device, judged.workload)
             ) THEN 'no_calls'
             WHEN file IS NULL THEN 'few_calls'
+            WHEN is_short THEN 'short'
             WHEN changed_at = 'device' AND abs(estimate) >= getvariable('min_effect')
                 AND NOT is_significant_share(estimate, q_value) THEN 'unclear'
         END AS obstacle
@@ -69,7 +72,7 @@ SELECT
         logical: {pattern: logical_pattern, sequential_share: logical_share, bytes: call_bytes},
         device: {pattern: device_pattern, sequential_share: device_share, bytes: request_bytes},
         declared_order: declared_order, changed_at: changed_at, difference: estimate, difference_low: low, difference_high: high, q_value: q_value, merged: merged,
-        loses_order: loses_order, order_ratio: order_ratio, obstacle: obstacle, watched: watched
+        loses_order: loses_order, calls_per_op: calls_per_op, order_ratio: order_ratio, obstacle: obstacle, watched: watched
     } AS evidence
 FROM lacking
 ORDER BY ALL

@@ -223,6 +223,7 @@ class AccessContrastRow(CaseColumns, EstimateColumns, total=False):
     requests: Annotated[Count, "Requests for the file, of all these runs."]
     call_bytes: Annotated[Real | None, "Mean size of a call."]
     request_bytes: Annotated[Real | None, "Mean size of a request."]
+    calls_per_op: Annotated[Real | None, "Calls per operation on each file of those that go together."]
     logical_share: Annotated[Real | None, "Sequential share of the calls."]
     device_share: Annotated[Real | None, "Sequential share of the requests."]
     logical_pattern: Annotated[Text | None, "Pattern of the calls."]

@@ -97,16 +97,17 @@ def _chains(sums: Mapping[_Key, _Sum]) -> list[WaitChainRow]:
     ]
 
 
-def make_wait_columns(profile: Profile, patterns: Mapping[str, str]) -> RunRow:
-    """Return over which time waits were counted, and what was not; None where they were not watched.
+def make_wait_columns(profile: Profile, patterns: Mapping[str, str], window_s: float) -> RunRow:
+    """Return over which time waits of sessions were counted, and what was not; None where they were not watched.
 
-    Where the clients are threads of the DBMS's process, these end with the load, and other threads later.
+    `window_s`: of the load. Where clients are threads of the DBMS's process, other threads outlive them; where each
+    operation connects anew, a session lives for a part of the window.
     """
     threads = profile.get("wait_threads", [])
-    sessions = [thread for thread in threads if _class_of(thread, patterns) == SESSION]
-    walls = [thread["wall_us"] for thread in sessions or threads]
+    sessions = [thread["wall_us"] / 1e6 for thread in threads if _class_of(thread, patterns) == SESSION]
+    longest = max((thread["wall_us"] / 1e6 for thread in threads), default=None)
     lost = profile.get("lost_waits")
     return {
-        "waits_s": max(walls) / 1e6 if walls else None,
+        "waits_s": longest if longest is None or not sessions else min(longest, max(*sessions, window_s)),
         "lost_waits": None if lost is None else sum(lost.values()),
     }

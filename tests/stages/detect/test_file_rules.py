@@ -222,6 +222,8 @@ def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
     assert evidence_of(row)["q_value"] < 0.01
 
 
+LONG_SCANS = 200_000  # calls of a run, which are several in each operation
+
 DECLARED: list[tuple[Any, ...]] = [
     ("sequential", 0.05, 0.05, "mismatch", "calls"),  # what IOscope saw: a scan whose calls are random
     (None, 0.05, 0.05, "none", None),
@@ -245,9 +247,11 @@ def test_a_declared_order_replaces_that_of_the_calls(
     judge_one: Judge, declared: str | None, calls: float, device: float, verdict: str, changed_at: str | None
 ) -> None:
     cases = [
-        {"uses": with_orders("customers", logical=one[1], device=one[2])} for one in DECLARED if one[0] == declared
+        {"uses": with_orders("customers", logical=one[1], device=one[2], reads=LONG_SCANS)}
+        for one in DECLARED
+        if one[0] == declared
     ]
-    case = {"uses": with_orders("customers", logical=calls, device=device)}
+    case = {"uses": with_orders("customers", logical=calls, device=device, reads=LONG_SCANS)}
     findings = files_of(judge_one("access_pattern", cases, case, read_order=declared))
     row = the_row(findings, file="customers")
     assert (row.verdict, evidence_of(row)["changed_at"]) == (verdict, changed_at)
@@ -256,7 +260,8 @@ def test_a_declared_order_replaces_that_of_the_calls(
 
 
 def test_a_scan_whose_calls_are_random_is_reported_as_such(make_study: Make) -> None:
-    study = make_study(uses=with_orders("customers", logical=0.05, device=0.05), read_order="sequential")
+    uses = with_orders("customers", logical=0.05, device=0.05, reads=LONG_SCANS)
+    study = make_study(uses=uses, read_order="sequential")
     row = the_row(files_of(study.judge("access_pattern")), file="customers")
     assert row.sentence.startswith(
         "Reads of customers with ycsb-a on nvme are requested in order by the workload, random in system calls ("

@@ -17,7 +17,8 @@ _KEY = ["dbms", "device", "workload", "file", "role", "op"]
 _BY_RUN = f"""
     WITH calls AS (
         SELECT run_id, group_of_files(file, role, table_name) AS file, role, op, sum(calls) AS calls,
-            sum(bytes) / sum(calls) AS call_bytes, sum(calls * sequential_share) / sum(calls) AS logical_share,
+            count(*) AS files, sum(bytes) / sum(calls) AS call_bytes,
+            sum(calls * sequential_share) / sum(calls) AS logical_share,
             sum(calls * coalesce(append_share, 0)) / sum(calls) AS logical_append,
             sum(calls * strided_share) / sum(calls) AS logical_strided,
             sum(calls * random_share) / sum(calls) AS logical_random
@@ -36,12 +37,13 @@ _BY_RUN = f"""
         GROUP BY ALL
     )
     SELECT dbms, device, workload, file, role, op, calls, requests, call_bytes, request_bytes,
+        calls / files / nullif(operations, 0) AS calls_per_op,
         logical_share, device_share, logical_append, device_append, logical_strided, device_strided,
         logical_random, device_random, unit
     FROM calls
     JOIN requests USING (run_id, file, role, op)
     JOIN (
-        SELECT run_id, r.dbms, r.device, r.workload, {UNIT_OF_RUN} AS unit
+        SELECT run_id, r.dbms, r.device, r.workload, r.operations, {UNIT_OF_RUN} AS unit
         FROM runs_behind b JOIN runs r USING (run_id) WHERE knob IS NULL AND watched
     ) USING (run_id)
 """  # noqa: S608 - words of ours
@@ -64,7 +66,7 @@ def contrast_access(connection: "duckdb.DuckDBPyConnection") -> "pd.DataFrame":
         means = {
             name: group[name].mean()
             for name in group.columns
-            if name.endswith(("_share", "_append", "_strided", "_random", "_bytes"))
+            if name.endswith(("_share", "_append", "_strided", "_random", "_bytes", "_per_op"))
         }
         sums = {"runs": len(group), "calls": int(group["calls"].sum()), "requests": int(group["requests"].sum())}
         difference = mean_over_units(group["device_share"] - group["logical_share"], group["unit"])

@@ -339,7 +339,7 @@ def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: R
     record["run"] |= cast("RunRow", summarise_window(ends, counts))
     _record_profile(profile, record)
     classes = {**_OWN_THREADS, **bench.dbms.threads}
-    record["run"] |= make_wait_columns(profile, classes)
+    record["run"] |= make_wait_columns(profile, classes, window_s)
     record["waits"], record["wait_chains"] = sum_waits(profile, classes)
     record["checks"] = [
         {"condition": check["name"], "holds": check["holds"], "detail": check["detail"]} for check in result.checks

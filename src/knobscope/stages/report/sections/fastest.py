@@ -19,7 +19,7 @@ _IMPORTED = {"none": "Fastest configuration without values that are marked as a 
 #: Where the default configuration is itself marked as a risk.
 _NO_SAFER = "Fastest configuration without additional risk"
 _UNPROVEN = {"none": "The fastest safe configuration did not prove faster", "any": "At any risk: not proved faster"}
-_NOT_AGAIN = "not measured again, so its gain is not known: the best of many noisy runs looks faster than it is"
+_NOT_AGAIN = "not measured again: the best of many noisy runs looks faster than it is, so its gain may be smaller"
 
 
 @dataclass(frozen=True)
