@@ -71,6 +71,7 @@ class CountedThread(TypedDict):
     is_followed: bool  # False: a thread of the kernel whose work is followed, as jbd2's
     served: int  # times that a process that is not followed woke it while it waited for a client
     written_bytes: NotRequired[int]  # that it made the kernel write; only without BPF, which knows the files
+    write_calls: NotRequired[int]  # system calls that write, likewise
 
 
 class CountedWait(TypedDict):

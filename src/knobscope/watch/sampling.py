@@ -2,7 +2,7 @@
 
 /proc knows of each thread how long it has computed and queued for a processor (`schedstat`). The rest of its time is
 divided by the system calls that it was seen to sleep in (`syscall`, which root may read, and as a rule the same user).
-What it wrote is the kernel's sum of the pages that it made dirty, and of its direct writes (`io`).
+How often and how much it wrote, by the pages that it made dirty and direct writes, the kernel sums up (`io`).
 The same idea: 0x.tools' psn and xcapture (Poder), PostgreSQL's pg_wait_sampling.
 
 Sleep that no signal ends is for a file, other sleep is for somebody: so a `read` of a file is told from one of a
@@ -90,17 +90,17 @@ class _Sleep:
 
 @dataclass
 class _Thread:
-    """A thread since it was first seen. Times in ns: computed and queued, at first and last; bytes written likewise."""
+    """A thread since it was first seen. At first and last: ns computed and queued, bytes and calls written."""
 
     pid: int
     began_s: float
     first: tuple[int, int]
     last: tuple[int, int]
     seen_s: float
+    first_written: tuple[int, int]
+    last_written: tuple[int, int]
     seen: Counter[_Key] = field(default_factory=Counter)
     places: Counter[tuple[str, str]] = field(default_factory=Counter)
-    first_written: int = 0
-    last_written: int = 0
     served: int = 0
     was_idle: bool = False
     name: str = ""
@@ -113,7 +113,7 @@ class _Thread:
 
     def read_written(self, tid: int) -> None:
         """Read how much it has written up to now, if it is still there."""
-        self.last_written = max(self.last_written, _read_written(self.pid, tid))
+        self.last_written = _read_written(self.pid, tid) or self.last_written
 
     def read_names(self, tid: int) -> None:
         """Read its name and the command line of its process, which change after its birth, if they are still there."""
@@ -201,7 +201,8 @@ class WaitSampler:
             if tid not in self._threads:
                 if (times := _read_times(pid, tid)) is None:
                     continue
-                self._threads[tid] = _Thread(pid, now_s, times, times, now_s, first_written=_read_written(pid, tid))
+                written = _read_written(pid, tid) or (0, 0)
+                self._threads[tid] = _Thread(pid, now_s, times, times, now_s, written, written)
                 self._threads[tid].read_names(tid)
             found = self._find_reason(pid, tid)
             thread = self._threads[tid]
@@ -275,7 +276,8 @@ def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
         "wall_us": thread.wall_us,
         "is_followed": True,
         "served": thread.served,
-        "written_bytes": max(thread.last_written - thread.first_written, 0),
+        "written_bytes": thread.last_written[0] - thread.first_written[0],
+        "write_calls": thread.last_written[1] - thread.first_written[1],
     }
 
 
@@ -313,10 +315,10 @@ def _read_times(pid: int, tid: int) -> tuple[int, int] | None:
     return (int(words[0]), int(words[1])) if words else None
 
 
-def _read_written(pid: int, tid: int) -> int:
-    """Return the bytes that a thread made the kernel write; 0 where it has ended, or we may not know."""
-    lines = _read(_PROC / str(pid) / "task" / str(tid) / "io").splitlines()
-    return next((int(line.split()[1]) for line in lines if line.startswith("write_bytes:")), 0)
+def _read_written(pid: int, tid: int) -> tuple[int, int] | None:
+    """Return the bytes that a thread made the kernel write, and its calls; None: it has ended, or we may not know."""
+    lines = dict(line.split(": ") for line in _read(_PROC / str(pid) / "task" / str(tid) / "io").splitlines())
+    return (int(lines["write_bytes"]), int(lines["syscw"])) if "write_bytes" in lines else None
 
 
 def _read(path: Path) -> str:

@@ -216,22 +216,23 @@ def _find_checkpoint(fault: str, evidence: Evidence) -> Cause | None:
 
 
 def _find_writers(fault: str, evidence: Evidence) -> Cause | None:
-    """Name writes of data files where threads that do nothing else write most of all bytes, and no file is known."""
-    is_filled = evidence.facts.operations["write"].in_flight >= _BACKLOG
-    if evidence.profile["monitor"] != "procfs" or fault not in _WRITES or not is_filled:
+    """Name writes of data files where threads that do nothing else do most of the writing, and no file is known."""
+    writes = evidence.facts.operations["write"]
+    if evidence.profile["monitor"] != "procfs" or fault not in _WRITES or writes.in_flight < _BACKLOG:
         return None
-    written: Counter[bool] = Counter()
+    sizes, calls = Counter[bool](), Counter[bool]()
     for row in evidence.profile.get("wait_threads", []):
-        kind = class_of_thread(evidence.patterns, row["name"], row["title"], serves=False)
-        written[kind in _WRITERS] += row.get("written_bytes", 0)
-    share = written[True] / (written.total() or 1)
-    if share < _LARGE:
+        is_writer = class_of_thread(evidence.patterns, row["name"], row["title"], serves=False) in _WRITERS
+        sizes[is_writer] += row.get("written_bytes", 0)
+        calls[is_writer] += row.get("write_calls", 0)
+    shares = [counts[True] / (counts.total() or 1) for counts in (calls, sizes)]
+    if max(shares) < _LARGE:
         return None
     return Cause(
         "checkpoint",
         "writes of data files (checkpoint, eviction, compaction) are in the way of the server's own log: threads that "
-        f"do nothing else cause {format_share(share)} of what the server writes, "
-        f"{format_decimals(evidence.facts.operations['write'].in_flight, 1)} writes in flight",
+        f"do nothing else make {format_share(shares[0])} of its calls that write, and {format_share(shares[1])} of the "
+        f"bytes, {format_decimals(writes.in_flight, 1)} writes in flight",
     )
 
 
