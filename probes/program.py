@@ -208,7 +208,7 @@ class Program:
             raise OSError(refusal.errno, f"{function}: {refusal.strerror}: {_ask_why(attributes)}") from refusal
 
     def _assemble(self, function: str) -> tuple[bytes, bytes]:
-        """Return the code of a function as it is loaded, and what the kernel is told of the functions in it."""
+        """Return the code of a function as it is loaded, and its table of functions (struct bpf_func_info)."""
         numbers = {number: opened.map_fd for number, opened in enumerate(self._maps.values())}
         return place(bytes.fromhex(self._functions[function]), numbers), b""
 

