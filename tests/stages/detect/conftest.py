@@ -38,7 +38,7 @@ def make_study(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Study]
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture  # not of the session, which would keep the `make_study` of the file that asked first
 def judge_one(make_study: Callable[..., Study]) -> Callable[..., pd.DataFrame]:
     """Return a function that gives a rule's findings about one of several cases, which differ in fields of StudyMaker.
 
