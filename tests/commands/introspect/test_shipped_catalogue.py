@@ -67,9 +67,13 @@ def test_a_shipped_list_is_whole_and_holds_nothing_that_no_study_varies(path: Pa
     assert not {"port", "server_id", "skip_networking", "ssl", "read_only"} & set(catalogue.knobs)
     dbms = read_spec(spec, Dbms, None)[1]
     assert {knob.apply for knob in catalogue.knobs.values()} <= set(dbms.writing)
+    for name, knob in dbms.knobs.items():
+        its = catalogue.knobs.get(name)
+        if its is not None and its.type == knob.type and knob.built_in is not None:
+            assert its.default == knob.built_in, name
 
 
-@pytest.mark.parametrize("name", ["mariadb", "postgresql", "postgresql18"])
+@pytest.mark.parametrize("name", ["mariadb", "mysql", "postgresql", "postgresql18"])
 def test_specs_apply_knobs_when_the_dbms_takes_them(name: str) -> None:
     spec = ROOT / f"specs/dbms/{name}.yaml"
     catalogue = read_knob_catalogue(catalogue_file(spec))

@@ -79,6 +79,9 @@ def _ask(instance: Instance, introspection: Introspection) -> Answer:
     listed = dict(read_back(replace(session, readback={"query": query, "each": each}), instance.start).effective)
     version = listed.pop(_VERSION) if each else read_version(instance)
     rows = {name: _parse(name, text) if introspection.query else {"default": text} for name, text in listed.items()}
+    for name, knob in instance.dbms.knobs.items():
+        if name in rows and knob.built_in is not None:  # in force is what the spec chose instead
+            rows[name]["default"] = instance.dbms.write(name, knob.built_in)
     for trial in introspection.trials:
         attempts = {
             name: [statement.format(knob=name) for statement in trial.statements]
