@@ -24,7 +24,7 @@ from knobscope.devices import (
     open_locked,
     take_down,
 )
-from knobscope.devices.block import read_counts
+from knobscope.devices.block import find_block_device, read_counts
 from knobscope.devices.mounts import find_mount
 from knobscope.errors import UserError
 from knobscope.specs import Device, Emulation
@@ -148,6 +148,7 @@ def test_a_copy_of_the_mount_that_stays_is_named(
         assert find_mount(opened.directory).point.name == "mount"
 
 
+READ_AHEAD = "queue/read_ahead_kb"
 #: Opens an emulated device as a stage does, and says so; with settings it keeps them until it is killed.
 _STAGE = """
 import json, sys, time
@@ -156,7 +157,7 @@ from knobscope.devices import changed_mounts, changed_queue, open_locked
 from knobscope.specs import Device
 settings = json.loads(sys.argv[2])
 with open_locked([Device.model_validate_json(sys.argv[1])], Path("/"), "other") as (opened,):
-    with changed_queue([opened.block], {"scheduler": "mq-deadline"} if settings else {}):
+    with changed_queue([opened.block], {"scheduler": "mq-deadline", "read_ahead_kb": 4} if settings else {}):
         with changed_mounts([opened.directory], settings):
             print("open", flush=True)
             time.sleep(600 if settings else 0)
@@ -212,16 +213,23 @@ def test_a_device_is_not_brought_up_while_it_is_mounted_anew(in_memory: Device) 
 
 
 def test_what_a_killed_run_has_set_is_undone(in_memory: Device, capsys: pytest.CaptureFixture[str]) -> None:
-    before = find_mount(bring_up(in_memory, Path("/"))).options
+    mount = bring_up(in_memory, Path("/"))
+    before, read_ahead = find_mount(mount).options, Path("/sys/block", find_block_device(mount).name, READ_AHEAD)
+    usual = read_ahead.read_text()
     with start_stage(in_memory, barrier=False, commit_s=60, data="journal", atime="noatime") as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "open\n"
         other.kill()
-    mount = bring_up(in_memory, Path("/"))
+    assert read_ahead.read_text() == "4\n"
+    assert bring_up(in_memory, Path("/")) == mount
     assert {"nobarrier", "commit=60", "data=journal", "noatime"} <= find_mount(mount).options
     with open_device(in_memory, Path("/"), "study") as opened:
         assert find_mount(mount).options - {"commit=5", "data=ordered"} == before - {"commit=5", "data=ordered"}
         assert "[none]" in Path("/sys/block", opened.block.name, "queue/scheduler").read_text()
-    assert "a killed run left" in capsys.readouterr().err
+        assert read_ahead.read_text() == usual
+    told = capsys.readouterr().err
+    assert f"a killed run left settings of {opened.block.name}" in told
+    assert f"read_ahead_kb = {usual.strip()}" in told
+    assert f"a killed run left settings of {mount}" in told
     with open_device(in_memory, Path("/"), "study"):
         assert "left" not in capsys.readouterr().err

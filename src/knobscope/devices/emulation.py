@@ -17,6 +17,7 @@ from knobscope.devices.folder import DeviceFolder, awaiting_end, claim_folder
 from knobscope.devices.mount_options import restore_mount
 from knobscope.devices.owners import add_owner, find_owner
 from knobscope.devices.privileged import call_helper, make_filesystem, run_as_root, set_queue
+from knobscope.devices.queue import restore_queue
 from knobscope.devices.warden import start_warden
 from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.errors import UserError
@@ -60,6 +61,7 @@ def find_loop(device: Device, root: Path) -> BlockDevice:
 def undo_settings(device: Device, root: Path) -> None:
     """Undo what a killed run has set of the kernel for an emulated device; its disk must be locked."""
     folder = _folder_of(device, root)
+    restore_queue(find_block_device(Path("/dev", str(folder.find_loop()))))
     set_queue(str(folder.find_loop()), rotational=_is_rotational(folder, _require_emulation(device)))
     restore_mount(folder.mount)
 
@@ -160,6 +162,7 @@ def _mount(folder: DeviceFolder, emulation: Emulation) -> None:
     below = folder.image if emulation.model is None else folder.answering
     if os.geteuid() == 0:
         loop = folder.find_loop() or Path(run_as_root("losetup", [*_LOSETUP_OPTIONS, str(below)])).name
+        restore_queue(find_block_device(Path("/dev", loop)))
         set_queue(loop, rotational=_is_rotational(folder, emulation))
         run_as_root("mount", ["-o", "nosuid,nodev", f"/dev/{loop}", str(folder.mount)])
         run_as_root("chown", [f"{os.geteuid()}:{os.getegid()}", str(folder.mount)])

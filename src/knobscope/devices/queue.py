@@ -1,14 +1,21 @@
 """Settings of a block device's queue in the kernel: changed for a run and put back after it."""
 
+import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from knobscope.devices.block import BlockDevice
+from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.errors import UserError
 
-__all__ = ["SettingRefusedError", "changed_queue"]
+__all__ = ["SettingRefusedError", "changed_queue", "restore_queue"]
+
+#: Root's alone: what a queue had before a run changed it, until that is put back. Only the kernel knows its defaults,
+#: which differ from version to version. A restart of the machine removes the notes with the settings.
+_NOTES = Path("/run/knobscope-queues")
 
 
 class SettingRefusedError(Exception):
@@ -23,27 +30,46 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
     yielded, of the first device. Raises SettingRefusedError for a value that the kernel does not take, or a device does
     not keep, and UserError where one cannot be put back.
     """
-    before = [{setting: _read(block, setting) for setting in settings} for block in blocks]
+    before = {block: {setting: _read(block, setting) for setting in settings} for block in blocks if settings}
+    for block, values in before.items() if os.geteuid() == 0 else ():  # nobody else may change them
+        _NOTES.mkdir(mode=0o700, exist_ok=True)
+        write_sealed(_note_of(block), values)
     try:
         for block in blocks:
             for setting, value in settings.items():
                 _write(block, setting, str(value))
         yield {setting: _read(block, setting) for block in blocks[:1] for setting in settings}
     finally:
-        _restore(blocks, before)
+        _put_back(before)
 
 
-def _restore(blocks: Sequence[BlockDevice], before: Sequence[Mapping[str, str]]) -> None:
+def restore_queue(block: BlockDevice) -> None:
+    """Put back the settings of a queue that a killed run has left; its disk must be locked, or nobody's yet."""
+    if os.geteuid() != 0 or not _note_of(block).exists():
+        return
+    before = read_sealed(_note_of(block))
+    shown = ", ".join(f"{setting} = {value}" for setting, value in before.items())
+    print(f"a killed run left settings of {block.name}, which are undone: {shown}", file=sys.stderr)
+    _put_back({block: before})
+
+
+def _put_back(before: Mapping[BlockDevice, Mapping[str, str]]) -> None:
     """Put back all settings that can be; UserError: one cannot, which is nothing that a configuration has done."""
     refused = []
-    for block, values in zip(blocks, before, strict=True):
+    for block, values in before.items():
         for setting, value in values.items():
             try:
                 _write(block, setting, value)
             except (OSError, SettingRefusedError) as error:
                 refused.append(f"{setting} of {block.name}: {error}")
+        if os.geteuid() == 0:
+            _note_of(block).unlink(missing_ok=True)
     if refused:
         raise UserError(f"settings of the kernel could not be put back: {'; '.join(refused)}")
+
+
+def _note_of(block: BlockDevice) -> Path:
+    return _NOTES / f"{block.name}.json"
 
 
 def _file(block: BlockDevice, setting: str) -> Path:
