@@ -104,9 +104,23 @@ def read_text_table(path: Path, problems: Problems) -> TextTable | None:
             return _read(path, csv.reader(file, delimiter=delimiter, strict=True), delimiter, problems)
     except FileNotFoundError:
         problems.add(path, 1, "", "no such file", "a CSV file with a header line")
-    except (OSError, UnicodeError) as error:
-        problems.add(path, 1, "", f"a file that cannot be read ({error})", "a CSV file in UTF-8")
+    except OSError as error:
+        problems.add(path, 1, "", f"a file that cannot be read ({error.strerror})", "a CSV file in UTF-8")
+    except UnicodeError:
+        number, line = _find_undecodable(path)
+        problems.add(path, number, "", f"{line!r:.80}, which is no UTF-8", "a CSV file in UTF-8 or UTF-16")
     return None
+
+
+def _find_undecodable(path: Path) -> tuple[int, bytes]:
+    """Return number and bytes of the first line that is no UTF-8; of a file in UTF-16, of its first line."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return number, line.rstrip()
+    return 1, b""
 
 
 def _encoding(path: Path) -> str:

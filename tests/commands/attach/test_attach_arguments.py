@@ -1,6 +1,8 @@
 """What attach says to arguments that mean no server, and which questions a URL stands for."""
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from reused_numbers import start_as
+from waiting import wait_until
 
 from knobscope.cli import main
 from knobscope.commands.attach.connecting import _read_url
@@ -48,6 +51,37 @@ def test_a_server_that_ended_is_not_another_process_with_its_number() -> None:
     with start_as(target.pid, ["sleep", "600"]) as stranger:
         assert not target.is_alive
         stranger.kill()
+
+
+@pytest.mark.real
+def test_a_stranger_with_the_number_of_a_child_that_ended_is_not_counted() -> None:
+    children = "sleep 600 & echo $!; wait; read line"
+    with subprocess.Popen(["sh", "-c", children], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        child = int(server.stdout.readline())
+        target = find_target(
+            argparse.Namespace(pid=server.pid, port=None, container=None, cgroup=None, unit=None, move=False)
+        )
+        assert target.list_processes() == [server.pid, child]
+        os.kill(child, signal.SIGKILL)
+        assert wait_until(lambda: not Path("/proc", str(child)).exists())
+        with start_as(child, ["sleep", "600"]) as stranger:
+            found = target.list_processes()
+            stranger.kill()
+        server.kill()
+    assert found == [server.pid]
+
+
+def test_who_started_attach_is_no_server(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", "--pid", str(os.getppid()), "--for", "1s"]) == 2
+    assert "is an ancestor of attach itself, and no spec knows it; expected" in capsys.readouterr().err
+
+
+def test_a_process_without_files_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE, cwd="/") as process:
+        assert main(["attach", "--pid", str(process.pid), "--for", "1s"]) == 2
+        process.kill()
+    assert f"process {process.pid} (sh) has no file open for writing" in capsys.readouterr().err
 
 
 _ID, _OUTER = "0123456789ab" + 52 * "c", 64 * "d"
@@ -92,7 +126,7 @@ def test_arguments_that_contradict_each_other_are_refused(arguments: list[str]) 
 @pytest.fixture
 def process() -> Iterator[int]:
     """A process that is no server, with a file open."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, cwd=ROOT) as started:
+    with subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE, cwd=ROOT) as started:
         yield started.pid
         started.kill()
 

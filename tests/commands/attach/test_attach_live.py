@@ -24,7 +24,7 @@ def redis(device: Loop) -> Iterator[Started]:
 def test_screen_is_refreshed_until_ctrl_c_and_the_last_window_is_judged(redis: Started) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "knobscope", "attach", "--pid", str(redis.pid)]
-    environment = {**os.environ, "COLUMNS": "100", "LINES": "40"}
+    environment = {**os.environ, "COLUMNS": "60", "LINES": "60"}
     with subprocess.Popen(command, cwd=ROOT, stdout=theirs, stderr=subprocess.PIPE, env=environment) as process:
         os.close(theirs)
         text = b""
@@ -39,6 +39,9 @@ def test_screen_is_refreshed_until_ctrl_c_and_the_last_window_is_judged(redis: S
     os.close(ours)
     *screens, last = text.split(b"\x1b[2J")
     assert any(b"appendonlydir/" in screen for screen in screens), "the busiest file has its name"
+    lines = [line for screen in screens[1:] for line in screen.decode().split("\r\n")]
+    assert max(map(len, lines)) <= 60
+    assert "MiB/s  mean size" in lines, "what does not fit in a line is on the next"
     assert all(b"Ctrl-C ends" in screen for screen in screens[1:])
     assert b"Ctrl-C ends" in last
     assert b"watched where it is" in last, "in the end stands the whole diagnosis"

@@ -25,7 +25,6 @@ from knobscope.devices import find_block_device
 from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
-from knobscope.processes import list_tree
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
@@ -88,7 +87,7 @@ def _find_subject(args: argparse.Namespace) -> Subject:
     target = find_target(args)
     running = identify(target.pid, args.root)
     device = None if args.device is None else find_block_device(args.device)
-    data = find_data(target.pid, target.pids, device)
+    data = find_data(target.pid, target.began, device)
     settings = read_arguments(running, target.pid)
     if args.connect is None:
         return Subject(target, running, data, settings)
@@ -139,7 +138,7 @@ class _Window:
 
     def _read_surroundings(self) -> Surroundings:
         target = self._subject.target
-        return read_surroundings(self._subject.data.block, target.pid, list_tree(sorted(target.pids)))
+        return read_surroundings(self._subject.data.block, target.pid, target.list_processes())
 
     def _wait(self, seconds: float | None) -> None:
         end = None if seconds is None else time.monotonic() + seconds

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.commands.attach.processes import PROC
+from knobscope.commands.attach.program import read_name
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.devices.mounts import Mount, find_mount_of
 from knobscope.errors import UserError
@@ -84,15 +85,18 @@ def _find_directory(pid: int, files: "Counter[tuple[Path, int]]") -> Path:
     try:
         current = (PROC / str(pid) / "cwd").readlink()
     except PermissionError as refused:
+        whose = "another user's to see; run attach as root, or as that user"
         raise UserError(
-            f"attach: the files of process {pid} are another user's to see; run attach as root, or as that user"
+            f"attach: the files of process {pid} ({read_name(pid)}) are "
+            + (whose if os.geteuid() else "not shown even to root, as in a sandbox; attach from inside of that")
         ) from refused
     written = [(path, device) for path, device in files if not path.is_relative_to("/var/log")]
     if current != Path("/") and (not written or any(path.is_relative_to(current) for path, _ in written)):
         return current
     if not written:
         raise UserError(
-            f"attach: process {pid} has no file open for writing, so its device is not known; name it with --device"
+            f"attach: process {pid} ({read_name(pid)}) has no file open for writing, so its device is not known; "
+            "expected a process of a DBMS server, or its device with --device"
         )
     device = Counter(device for _, device in written).most_common(1)[0][0]
     return Path(os.path.commonpath([path.parent for path, on in written if on == device]))

@@ -77,7 +77,7 @@ class Subject:
         place = self.target.place
         where = "moved into a cgroup of its own" if place.is_moved else "watched where it is"
         where += f", in cgroup {place.cgroup}" if place.cgroup else ""
-        processes = plural(len(self.target.pids), "process", "processes")
+        processes = plural(len(self.target.began), "process", "processes")
         return (
             f"{self.running.title}, process {self.target.pid} ({processes}, {where}), data in "
             f"{self.data.directory} on {self.data.block.name} ({self.data.mount.filesystem})"

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -21,13 +22,19 @@ def show_live(watch_window: Callable[[], Diagnosis], is_over: Callable[[], bool]
     while True:
         diagnosis = watch_window()
         columns, lines = shutil.get_terminal_size()
-        rows = format_live(diagnosis).splitlines()[: lines - 1]
-        screen = "\n".join(row[:columns] for row in rows)
+        screen = _fit(format_live(diagnosis), columns, lines - 1)
         if sys.__stdout__ is not None:
             sys.__stdout__.write(_CLEAR)  # past the filter that shows control characters instead of sending them
         print(screen, flush=True)
         if is_over():
             return diagnosis
+
+
+def _fit(text: str, columns: int, lines: int) -> str:
+    """Return what a terminal has room for: longer lines go on below, since half of a number is another number."""
+    fitting = textwrap.TextWrapper(columns, break_long_words=False, break_on_hyphens=False)
+    rows = [part for row in text.splitlines() for part in fitting.wrap(row) or [""]]
+    return "\n".join(rows[:lines])
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
 from knobscope.specs import Dbms, Program, ask_version, find_program, read_spec
 
-__all__ = ["Running", "identify", "is_server", "read_command"]
+__all__ = ["Running", "identify", "is_server", "read_command", "read_name"]
 
 _MAX_NAME = 15  # of a process
 _VERSION = re.compile(r"(\d+(?:\.\d+)*)/bin/")
@@ -39,7 +39,7 @@ class Running:
 
 def identify(pid: int, root: Path) -> Running:
     """Return the DBMS of a server; nothing of its own is run as root, nor at all when it is not this machine's."""
-    program = read_executable(pid) or _read_name(pid)
+    program = read_executable(pid) or read_name(pid)
     candidates = [(score, dbms) for dbms in _list_servers(root) if (score := _score(dbms, program, pid))]
     dbms = max(candidates, key=lambda candidate: candidate[0], default=(0, None))[1]
     return Running(program, dbms, _find_version(dbms, program, pid))
@@ -47,7 +47,7 @@ def identify(pid: int, root: Path) -> Running:
 
 def is_server(pid: int, root: Path = Path()) -> bool:
     """Whether a process runs the server of a DBMS that has a spec."""
-    program = read_executable(pid) or _read_name(pid)
+    program = read_executable(pid) or read_name(pid)
     return any(_score(dbms, program, pid) for dbms in _list_servers(root))
 
 
@@ -72,14 +72,14 @@ def _score(dbms: Dbms, program: str, pid: int) -> int:
     paths = [place for place in places if "/" in place and fnmatchcase(program, f"*/{place.lstrip('/')}")]
     names = {Path(place).name for place in places}
     # A program may be a link to one that does several things; the process then has the name of the link.
-    is_named = bool(paths) or Path(program).name in names or _read_name(pid) in {name[:_MAX_NAME] for name in names}
+    is_named = bool(paths) or Path(program).name in names or read_name(pid) in {name[:_MAX_NAME] for name in names}
     classes = [word for word in arguments if re.fullmatch(r"[a-z]\w*(\.\w+)+", word)]  # of what runs in a Java machine
     if not is_named or (first == "java" and not set(classes) & set(read_command(pid))):
         return 0
     return 1 + max((len(place.replace("*", "")) for place in paths), default=0)
 
 
-def _read_name(pid: int) -> str:
+def read_name(pid: int) -> str:
     """Return the name of a process; anybody may read it, unlike the path of its program. UserError: it has ended."""
     try:
         return (PROC / str(pid) / "comm").read_text(errors="replace").strip()

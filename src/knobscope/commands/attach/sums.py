@@ -11,7 +11,6 @@ from knobscope.commands.attach.processes import PROC, find_hierarchy
 from knobscope.commands.attach.target import Target
 from knobscope.devices import BlockDevice
 from knobscope.devices.disks import find_bottom_disks, read_stat
-from knobscope.processes import list_tree
 from knobscope.text.formats import format_share, format_size
 
 __all__ = ["Sums", "complete_facts", "complete_light_facts", "describe_sums", "read_sums"]
@@ -59,7 +58,7 @@ def read_sums(block: BlockDevice, target: Target) -> Sums:
     return Sums(
         time.monotonic(),
         read_stat(block),
-        _add_processes(list_tree(sorted(target.pids))),
+        _add_processes(target.list_processes()),
         None if directory is None else _read_group(directory / "io.stat", block),
         None if pressure is None else _read_stalled(pressure),
         "" if pressure is None else str(pressure),

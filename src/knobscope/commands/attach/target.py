@@ -6,13 +6,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.commands.attach.processes import PROC, Processes, find_hierarchy, list_group, read_began, read_cgroup
-from knobscope.commands.attach.program import is_server
+from knobscope.commands.attach.program import is_server, read_name
 from knobscope.errors import UserError
+from knobscope.processes import list_tree
 from knobscope.watch import Place
 
 __all__ = ["Target", "find_target"]
@@ -37,14 +38,21 @@ class Target:
     """A running server: its first process, all of its processes, and where they are watched."""
 
     pid: int
-    began: str | None  # its time, as the kernel says it; None: it has ended already
-    pids: frozenset[int]
+    began: Mapping[int, str | None]  # process -> its time, as the kernel says it; None: it has ended already
     place: Place
 
     @property
     def is_alive(self) -> bool:
-        """Whether the first process still runs, and not another one with its number."""
-        return self.began is not None and read_began(self.pid) == self.began
+        """Whether the first process still runs."""
+        return self._still_runs(self.pid)
+
+    def list_processes(self) -> list[int]:
+        """Return the processes that still run, with all their descendants."""
+        return list_tree(sorted(filter(self._still_runs, self.began)))
+
+    def _still_runs(self, pid: int) -> bool:
+        """Whether a process runs, and not another one with its number."""
+        return self.began[pid] is not None and read_began(pid) == self.began[pid]
 
 
 def find_target(args: argparse.Namespace) -> Target:
@@ -66,11 +74,16 @@ def find_target(args: argparse.Namespace) -> Target:
     if args.container is not None and group not in (None, "/"):
         return _find_in_group(_find_container_group(group or "/", args.container))
     top = processes.find_top(pid)
-    began = read_began(top)
     tree = processes.list_tree(top)
+    if os.getpid() in tree and not is_server(top):
+        raise UserError(
+            f"attach: process {top} ({read_name(top)}) is an ancestor of attach itself, and no spec knows it; expected "
+            "a process of a DBMS server"
+        )
+    began = {each: read_began(each) for each in tree}
     if group is not None and _is_own(processes, top, tree, group):
-        return Target(top, began, frozenset(tree), Place([top], cgroup=group))
-    return Target(top, began, frozenset(tree), Place([top], is_moved=args.move))
+        return Target(top, began, Place([top], cgroup=group))
+    return Target(top, began, Place([top], is_moved=args.move))
 
 
 def _is_own(processes: Processes, top: int, tree: set[int], group: str) -> bool:
@@ -87,7 +100,7 @@ def _find_in_group(group: str) -> Target:
         raise UserError(f"attach: there is no process in cgroup {group}")
     by_age = sorted(inside, key=lambda pid: (len(processes.list_ancestors(pid)), pid))
     first = next((pid for pid in by_age if _runs_server(pid)), by_age[0])
-    return Target(first, read_began(first), frozenset(inside), Place(by_age, cgroup=group))
+    return Target(first, {pid: read_began(pid) for pid in inside}, Place(by_age, cgroup=group))
 
 
 def _runs_server(pid: int) -> bool:
