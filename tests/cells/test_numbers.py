@@ -94,6 +94,16 @@ def test_delimiter_and_encoding_are_found(delimiter: str, encoding: str, tmp_pat
     assert list(table.lines) == [2, 3, 4, 6]
 
 
+def test_bytes_that_are_no_text_are_named_by_line(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_bytes(b"a,b\n1,2\ncaf\xe9,1\n")
+    problems = Problems()
+    assert read_text_table(tmp_path / "table.csv", problems) is None
+    with pytest.raises(
+        UserError, match=r"table.csv:3: file: found b'caf\\xe9,1', which is no UTF-8; expected a CSV file"
+    ):
+        problems.raise_if_any()
+
+
 def test_a_carriage_return_inside_a_cell_stays_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "table.csv").write_bytes(b'a,b\r\n"x\ry",1\r\n')
     table = read_text_table(tmp_path / "table.csv", Problems())

@@ -1,17 +1,18 @@
 """Independent pieces of work over several processes, with results that do not depend on how many."""
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager
-from multiprocessing import get_context, parent_process
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
-from threading import Thread
 from typing import Any, TypeVar
 
 from knobscope.errors import UserError
 
-__all__ = ["end_with_parent", "map_over_processes", "one_thread"]
+__all__ = ["end_with_parent", "map_over_processes", "one_thread", "open_workers"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,10 +33,34 @@ def map_over_processes(work: Callable[[Item], Result], items: Iterable[Item], jo
         with one_thread():
             yield from map(work, todo)
         return
-    # Fresh interpreters: forking a process whose BLAS has threads can hang.
-    workers = min(jobs, len(todo))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_prepare_worker) as pool:
+    with open_workers(min(jobs, len(todo)), _prepare_worker) as pool:
         yield from pool.map(work, todo)
+
+
+@contextmanager
+def open_workers(count: int, prepare: Callable[[], None]) -> Iterator[ProcessPoolExecutor]:
+    """Yield processes that work for this one; SIGTERM ends them, and then this one as if it had asked to exit.
+
+    Who just dies leaves semaphores to `multiprocessing`, which warns of them.
+    """
+
+    def end(number: int, _: object) -> None:
+        for worker in active_children():
+            worker.terminate()
+        raise SystemExit(128 + number)
+
+    is_ours = (
+        threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    try:
+        if is_ours:
+            signal.signal(signal.SIGTERM, end)
+        # Fresh interpreters: forking a process whose BLAS has threads can hang.
+        with ProcessPoolExecutor(count, get_context("spawn"), prepare) as pool:
+            yield pool
+    finally:
+        if is_ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def one_thread() -> AbstractContextManager[Any]:
@@ -51,7 +76,7 @@ def end_with_parent() -> None:
     """Let a worker process end when the process that started it has ended, also by kill -9: it would wait for good."""
     parent = parent_process()
     if parent is not None:
-        Thread(target=_await_end, args=(parent,), daemon=True).start()
+        threading.Thread(target=_await_end, args=(parent,), daemon=True).start()
 
 
 def _await_end(process: BaseProcess) -> None:

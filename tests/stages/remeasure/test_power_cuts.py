@@ -1,5 +1,6 @@
 """What real DBMSs lose when the power is cut, and what is made of it."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -196,6 +197,19 @@ def test_a_value_that_loses_rows_and_is_not_marked_ends_the_command_with_1(
     assert careless.endswith("WRONG: the spec does not mark it as a risk")
     tried = read_document("durability", (tmp_path / "cuts.json").read_text())["settings"]
     assert "off" in [row["value"] for row in tried if row["loses"]]
+
+
+@pytest.mark.real
+def test_a_call_that_is_terminated_leaves_nothing(open_directory: Path) -> None:
+    command = [sys.executable, "-m", "knobscope", "durability", "sqlite", "--root", str(ROOT)]
+    command += ["--directory", str(open_directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        assert process.communicate()[1] == ""
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(open_directory.iterdir()) == []
 
 
 @pytest.mark.real

@@ -5,9 +5,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +13,7 @@ import numpy as np
 from knobscope.errors import UserError
 from knobscope.generators import has_own_tables
 from knobscope.processes import follow_pipeline, keep_mounts_private, open_temporary
-from knobscope.processes.parallel import end_with_parent
+from knobscope.processes.parallel import end_with_parent, open_workers
 from knobscope.specs import YCSB, Case, Dbms, StudySpecs, Value, Workload, split_configuration, split_kernel
 from knobscope.stages.measure.power_cut import PowerCut, cut_power
 from knobscope.stages.measure.validity import RunFailedError
@@ -65,7 +63,7 @@ def open_cutter(directory: Path) -> Iterator[Cutter]:
     """Yield `cut_configuration` in a process with mounts of its own, and a new directory below this one."""
     with (
         open_temporary("knobscope-cuts-", directory.absolute()) as scratch,
-        ProcessPoolExecutor(1, get_context("spawn"), _prepare_worker) as pool,
+        open_workers(1, _prepare_worker) as pool,
     ):
         scratch.chmod(0o711)
 
