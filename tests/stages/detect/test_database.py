@@ -126,6 +126,15 @@ def test_alignment_to_another_unit_than_that_of_the_profile_is_unknown(
     assert sentences.str.contains("recorded which writes fill units of 16").any() is not is_known
 
 
+def test_the_profile_says_the_tier_of_runs_that_were_stored_with_another_one(make_study: Make, tmp_path: Path) -> None:
+    study = in_own_file(make_study(), tmp_path)
+    (profile,) = study.files.devices
+    corrected = tmp_path / profile.name
+    write_sealed(corrected, {**read_sealed(profile), "tier": "cloud"})
+    build_database(replace(study.files, devices=[corrected]), study.specs, study.database)
+    assert study.query("SELECT DISTINCT tier FROM runs")["tier"].tolist() == ["cloud"]
+
+
 def test_devices_and_cases(make_study: Make) -> None:
     study = make_study(devices=("hdd", "nvme"))
     profiles = study.query("FROM device_profile ORDER BY device")

@@ -65,9 +65,10 @@ _Row = TypeVar("_Row")
 #: What a block directory may hold: everything that is known by run.
 _RUN_TABLES = [table for table, columns in TABLES.items() if "run_id" in columns and table != "set_aside_runs"]
 
-#: A run keeps the unit that its requests were aligned to; the profile may have been measured anew since. Earlier
-#: versions did not record it: runs from before the profile were counted by another one.
-_FORGET_OTHER_UNITS = """
+#: A profile may have been measured anew since: runs take its tier, and keep the unit that their requests were aligned
+#: to. Earlier versions did not record that: runs from before the profile were counted by another one.
+_FOLLOW_PROFILES = """
+    UPDATE runs SET tier = coalesce(p.tier, runs.tier) FROM device_profile p WHERE p.device = runs.device;
     UPDATE io_profile SET aligned_requests = NULL, aligned_share = NULL
     FROM runs r JOIN device_profile p USING (device)
     WHERE r.run_id = io_profile.run_id AND coalesce(
@@ -119,7 +120,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         for add, paths, command in ((_add_fits, files.fits, "select"), (_add_devices, files.devices, "characterise")):
             with blame_content(*_common(paths), expected=f"a file that `knobscope {command}` wrote"):
                 add(connection, paths, specs)
-        connection.execute(_FORGET_OTHER_UNITS)
+        connection.execute(_FOLLOW_PROFILES)
         insert_rows(connection, "cases", _case_rows(connection, specs))
         insert_rows(connection, "knobs", _knob_rows(specs))
         insert_rows(connection, "setup", setup_rows(specs))
