@@ -51,6 +51,14 @@ def test_special_values_do_not_widen_the_range() -> None:
     assert number.problem_with(11) is not None
 
 
+def test_a_default_that_depends_on_the_machine_is_words_and_no_value(server: Dbms) -> None:
+    knob = server.knobs["log_size"]
+    worded = knob.model_copy(update={"built_in": "a tenth of the machine's memory"})
+    assert list(worded.find_misfits()) == []
+    assert (worded.own_default, worded.default) == (None, knob.default)
+    assert [misfit.location for misfit in knob.model_copy(update={"built_in": "8MB"}).find_misfits()] == [("built_in",)]
+
+
 def test_newest_program_wins(tmp_path: Path) -> None:
     for version in ("9.6", "15", "9.10", "other"):
         (tmp_path / version).mkdir()

@@ -68,7 +68,8 @@ def choose_knobs(dbms: Dbms, mechanisms: Sequence[str], settings: Mapping[str, s
     Those that do not count with the `settings` that are in force are left out.
     """
     known = _read_settings(dbms, settings)
-    values = {name: knob.own_default for name, knob in dbms.knobs.items()} | known
+    own = {name: knob.own_default for name, knob in dbms.knobs.items()}
+    values = {name: value for name, value in own.items() if value is not None} | known
 
     def counts(knob: Knob) -> bool:
         return knob.condition is None or not knob.condition.names <= values.keys() or knob.condition.holds(values)
@@ -95,7 +96,7 @@ def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, i
     risk = "risk: any other value can lose committed data" if knob.durability is True else ""
     if values:
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
-    default = dbms.write(name, knob.own_default) if is_described else ""
+    default = dbms.write(name, knob.default if knob.built_in is None else knob.built_in) if is_described else ""
     return Advice(name, settings.get(name), default, risk, knob.description or "", knob.source)
 
 

@@ -80,8 +80,9 @@ def _ask(instance: Instance, introspection: Introspection) -> Answer:
     version = listed.pop(_VERSION) if each else read_version(instance)
     rows = {name: _parse(name, text) if introspection.query else {"default": text} for name, text in listed.items()}
     for name, knob in instance.dbms.knobs.items():
-        if name in rows and knob.built_in is not None:  # in force is what the spec chose instead
-            rows[name]["default"] = instance.dbms.write(name, knob.built_in)
+        own = knob.own_default
+        if name in rows and own is not None and knob.built_in is not None:  # in force is what the spec chose instead
+            rows[name]["default"] = instance.dbms.write(name, own)
     for trial in introspection.trials:
         attempts = {
             name: [statement.format(knob=name) for statement in trial.statements]

@@ -85,7 +85,7 @@ class Knob(SpecModel):
     built_in: Value | None = Field(
         default=None,
         description="What the DBMS uses when nobody sets the knob, where the spec chooses another `default`; of an "
-        "enum also what is none of `values`.",
+        "enum also what is none of `values`, of a number also words, where it depends on the machine: 80 % of memory.",
     )
     unit: str | None = Field(default=None, description="Unit of a number, as the DBMS counts it, e.g. 8kB or ms.")
     scale: Literal["linear", "log"] = Field(
@@ -172,7 +172,7 @@ class Knob(SpecModel):
             yield from shape
             return
         yield from find_repeated(("values",), self.values or [])
-        for key, value in (("default", self.default), ("built_in", None if self.type == "enum" else self.built_in)):
+        for key, value in (("default", self.default), ("built_in", None if self._is_worded else self.built_in)):
             if value is not None and (problem := self.problem_with(value)) is not None:
                 yield Misfit((key,), repr(value), f"another value: it {problem}")
         if self.built_in is not None and same_value(self.built_in, self.default):
@@ -259,9 +259,17 @@ class Knob(SpecModel):
         return number
 
     @property
-    def own_default(self) -> Value:
-        """What the DBMS uses when nobody sets the knob."""
-        return self.default if self.built_in is None else self.built_in
+    def own_default(self) -> Value | None:
+        """What the DBMS uses when nobody sets the knob; None for a number that depends on the machine."""
+        if self.built_in is None:
+            return self.default
+        return None if self.type in _NUMERIC and self._is_worded else self.built_in
+
+    @property
+    def _is_worded(self) -> bool:
+        """Whether `built_in` need not be a value of the knob."""
+        text = self.built_in if isinstance(self.built_in, str) else ""
+        return self.type == "enum" or (self.type in _NUMERIC and " " in text)
 
     @property
     def possible_values(self) -> list[Value]:
