@@ -49,6 +49,17 @@ def test_the_sessions_of_wtperf_are_its_clients_and_no_other_thread(open_directo
     assert record["run"]["waits_s"] == pytest.approx(lived_s, rel=0.1)  # threads of WiredTiger live longer
 
 
+def test_the_patience_of_cassandra_is_for_a_page_of_the_count_and_not_for_all_of_it(open_directory: Path) -> None:
+    cassandra = read_dbms("cassandra")
+    config = cassandra.config_files["cassandra.yaml"]
+    assert config.yaml is not None
+    hasty = config.model_copy(update={"yaml": {**config.yaml, "range_request_timeout": "500ms"}})
+    dbms = cassandra.model_copy(update={"config_files": {**cassandra.config_files, "cassandra.yaml": hasty}})
+    workload = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
+    many = workload.model_copy(update={"records": 60000})
+    assert prepare_snapshot(dbms, many, {}, open_directory).version.startswith("5")
+
+
 def test_a_rewrite_of_cassandra_makes_one_file_of_all(open_directory: Path) -> None:
     cassandra = read_dbms("cassandra")
     scans = read_spec(ROOT / "specs/workloads/ycsb-scan.yaml", Workload, None)[1]
