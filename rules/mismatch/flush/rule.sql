@@ -142,10 +142,9 @@ SELECT
             before: greatest(flushes_before, 0), after: number_after(flushes_before, more), q_value: more_q
         },
         flushes_per_s: {slower: slower_rate, faster: faster_rate},
-        us_per_op: {before: us_before, after: us_after},
-        flush_us_per_op: more_us, flush_share: more_us / nullif(slow_us, 0),
-        -- Of one client, as the difference.
-        waited_us_per_op: {slower: slower_waited_us / serving, faster: faster_waited_us / serving},
+        difference_us: {of_client: slow_us * serving, of_all: slow_us}, serving: serving,
+        flush_share: more_us / nullif(slow_us, 0),
+        waited_us_per_op: {slower: slower_waited_us, faster: faster_waited_us},
         -- Whether what each flush takes longer makes up half of the additional waiting for them.
         is_longer: faster_waited_us * (flush_us / faster_us - 1) >= (slower_waited_us - faster_waited_us) / 2,
         waited: waited, left_open: left_open, share: told,

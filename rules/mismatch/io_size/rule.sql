@@ -204,7 +204,8 @@ SELECT
         },
         partly_per_s: {slower: slower_rate, faster: faster_rate},
         share: cause_share, waited: by_time, time_ruled_out: time_ruled_out, busy_share: busy, not_cpu: not_cpu,
-        fill_us: fill_us, fill_share: filling, slow_us: slow_us, most_us: most_us, too_few: matters AND too_few,
+        fill_us: fill_us, fill_share: filling, most_share: most_us / nullif(slow_us, 0), too_few: matters AND too_few,
+        difference_us: {of_client: slow_us * serving, of_all: slow_us}, serving: serving,
         by_flushes: matters AND by_flushes AND (against_share OR with_number OR can_fill),
         slower: of_slower(estimate, 'value', 'baseline'),
         obstacle: obstacle, smallest: smallest_effect(low, high), watched: watched

@@ -143,7 +143,7 @@ SELECT
         reads_per_op: {before: number_before * default_reads, after: number_before * exp(number) * value_reads, q_value: number_q, counts: by_number, are_even: rules_out_effect(number_low, number_high)},
         bytes_per_read: {before: reference_bytes, after: value_bytes},
         read_us: {before: reference_us, after: value_us},
-        difference_us: 1e6 / reference * abs(exp(-estimate) - 1),
+        difference_us: {of_client: slow_us, of_all: coalesce(slow_us / serving, 1e6 / reference * abs(exp(-estimate) - 1))}, serving: serving,
         least_share: least(one_share, other_share), most_share: greatest(one_share, other_share),
         share_low: share_low, share_high: share_high, is_exact: is_exact, time_ruled_out: matters AND (by_bytes OR by_number) AND time_ruled_out,
         reads_more: by_bytes OR by_number, no_reads: reads = 0, busy: of_slower(estimate, value_busy, reference_busy),

@@ -301,12 +301,12 @@ class Answer:
         if question.is_level:
             time = loosen_units(format_micros(amount.mean - question.remainder.mean))
             excess = f"more than on {question.other_device} " if question.other_device else ""
-            return f"{setting} took {time} {excess}per operation"
+            return f"{setting} took {time} {excess}per operation, over all clients"
         if question.other_device is not None:
             fold = format_fold(amount.mean - question.remainder.mean)
             return f"{setting} did {fold} as much as on {question.other_device}, relative to the default"
         more = "more" if amount.mean > 0 else "less"
-        return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} per operation"
+        return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} per operation, over all clients"
 
     def _conclude(self) -> str:
         everything = self.shares.get(EVERYTHING)

@@ -43,7 +43,7 @@ __all__ = ["Sentences"]
 
 _VALUE = float | None
 #: Macros of `phrases.j2` that a template can use.
-_PHRASES = ("caveat", "in_sweep", "obstacle", "part_of", "waits_would_tell")
+_PHRASES = ("caveat", "difference", "in_sweep", "obstacle", "part_of", "waits_would_tell")
 #: What code of a template can raise.
 _MISTAKES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
