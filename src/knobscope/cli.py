@@ -22,9 +22,9 @@ __all__ = ["build_parser", "main"]
 _COMMANDS = {
     "job": "knobscope.job",
     "init": "knobscope.commands.init",
-    "validate": "knobscope.specs.command",
-    "schema": "knobscope.specs.command",
-    "rules": "knobscope.specs.command",
+    "validate": "knobscope.commands.specs",
+    "schema": "knobscope.commands.specs",
+    "rules": "knobscope.commands.specs",
     "doctor": "knobscope.commands.doctor.command",
     "drivers": "knobscope.generators.drivers",
     "introspect": "knobscope.commands.introspect.command",

@@ -1,6 +1,8 @@
 """Snakemake hears of the next round of every case at once, and each checkpoint's output is read once."""
 
 import os
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,3 +90,23 @@ def test_a_fit_is_asked_for_once_and_read_again_when_it_is_made_anew(pipeline: P
 def test_a_misspelled_option_does_not_run_the_default_study() -> None:
     with pytest.raises(UserError, match="--config: found stdy; expected study or retry_failed"):
         find_study_file({"stdy": "specs/studies/tutorial.yaml"})
+
+
+def test_a_dry_run_refuses_a_rule_whose_query_names_no_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Otherwise `detect` would say it, after all runs."""
+    shutil.copytree(ROOT / "specs", tmp_path / "specs")
+    shutil.copytree(ROOT / "rules/mismatch/tier", tmp_path / "mine/tier")
+    query, study = tmp_path / "mine/tier/rule.sql", tmp_path / "specs/studies/tutorial.yaml"
+    query.write_text(query.read_text().replace("device_tiers", "device_teers"))
+    study.write_text(study.read_text().replace("rules: [slower_tier, tier,", "rules: [slower_tier, mine/tier,"))
+    monkeypatch.chdir(tmp_path)
+    dry = SimpleNamespace(
+        output_settings=SimpleNamespace(dryrun=True),
+        remote_exec=False,
+        resource_settings=SimpleNamespace(nodes=1),
+    )
+    with pytest.raises(SystemExit):
+        Pipeline.open({"study": str(study)}, dry)
+    assert re.search("mine/tier/rule.sql:[0-9]+: file: found .*device_teers", capsys.readouterr().err)

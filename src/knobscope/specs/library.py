@@ -1,7 +1,7 @@
 """Loads studies: what a study names is read, checked and completed. All problems of all files are reported together."""
 
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device
 from knobscope.specs.models.generator import Generator
 from knobscope.specs.models.prior import Prior
-from knobscope.specs.models.rule import Rule
+from knobscope.specs.models.rule import SHIPPED_RULES, Rule
 from knobscope.specs.models.study import Study
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.source import SpecErrors, SpecProblem, show_path
@@ -57,6 +57,11 @@ class StudySpecs:
             name: threshold.default for rule in self.rules.values() for name, threshold in rule.about.thresholds.items()
         }
         return {"fdr": study.fdr, "min_effect": study.min_effect, **of_rules, **study.of_rules}
+
+    @property
+    def own_rules(self) -> list[Rule]:
+        """Rules that do not come with knobscope."""
+        return [rule for rule in self.rules.values() if rule.folder.parent != SHIPPED_RULES]
 
     def layout_devices(self, dbms: str) -> list[str]:
         """Return the devices on which parts of a DBMS's data may lie, in addition to that of the case."""
@@ -132,8 +137,17 @@ def find_specs(paths: Iterable[Path]) -> list[Path]:
     return sorted(files)
 
 
-def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> list[Path]:
-    """Check spec files of any kind (told by their folder); returns them, or raises SpecErrors with all problems."""
+def validate_files(
+    paths: list[Path],
+    root: Path,
+    *,
+    runnable: bool = False,
+    check_specs: Callable[[StudySpecs], Iterable[SpecProblem]] = lambda specs: (),
+) -> list[Path]:
+    """Check spec files of any kind (told by their folder); returns them, or raises SpecErrors with all problems.
+
+    `check_specs` looks at studies in which nothing else is wrong.
+    """
     reader = Reader(root, runnable)
     for path in paths:
         kind = path.absolute().parent.name
@@ -152,7 +166,8 @@ def validate_files(paths: list[Path], root: Path, *, runnable: bool = False) -> 
             reader.read(path, KINDS[kind], None)
         elif kind == "studies":
             try:
-                load_study(path, root, runnable=runnable, ask_versions=runnable)
+                specs = load_study(path, root, runnable=runnable, ask_versions=runnable)
+                reader.problems.extend(check_specs(specs))
             except SpecErrors as error:
                 reader.problems.extend(error.problems)
         else:

@@ -16,9 +16,10 @@ from typing import Any, Literal
 from knobscope.errors import UserError
 from knobscope.identity import data_identity, hash_identity, run_identity, varied_knobs
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
+from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.study import Remeasure
+from knobscope.stages.detect import check_queries
 from knobscope.stages.plan import RESPONSIVE, aim_of, case_space, identify_sampling, sampling_method, screening_blocks
 from knobscope.workflow import recovery
 from knobscope.workflow.checkpoints import find_output, is_asked, read_output
@@ -57,6 +58,8 @@ class Pipeline:
             if plans and not workflow.remote_exec:
                 recovery.require_own_files(Path(pipeline.results))
                 pipeline.require_installed()
+                if problems := check_queries(pipeline.specs):
+                    raise SpecErrors(problems)
             if runs:
                 recovery.require_writable(Path(pipeline.results))
             if runs and not workflow.remote_exec:

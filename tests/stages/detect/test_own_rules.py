@@ -117,6 +117,26 @@ def test_wrong_rules_are_reported_with_their_location(tmp_path: Path, changes: d
         load_study(change_study(tmp_path, **changes), tmp_path, runnable=False)
 
 
+def test_validate_knows_the_names_in_a_query_before_any_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    StudyMaker(tmp_path).specs()
+    rule = tmp_path / "mine/wasted_cpu"
+    write_rule_of_the_guide(rule)
+    study = change_study(tmp_path, rules=["mine/wasted_cpu"])
+    assert main(["validate", str(study), "--root", str(tmp_path)]) == 0
+    query = (rule / "rule.sql").read_text()
+    lines = query.count("\n")
+    for wrong, said in {
+        "FROM caises": rf":{lines + 2}: file: found Catalog Error: Table with name caises .*cases",
+        "FROM cases WHERE divice = 'v'": rf":{lines + 2}: file: found Binder Error: .*divice.*device",
+        "FROM effects_onn('throughput_ops')": rf":{lines + 2}: file: found Catalog Error: .*effects_on",
+        "FROM cases\nWHERE getvariable('gab') > 1": rf":{lines + 3}: file: found no threshold 'gab'; .*cpu_gap",
+        "FROM read_text('/etc/passwd')": rf":{lines + 2}: file: found Permission Error",
+    }.items():
+        (rule / "rule.sql").write_text(f"{query.replace('ORDER BY ALL', '')}UNION ALL BY NAME SELECT dbms\n{wrong}\n")
+        assert main(["validate", str(study), "--root", str(tmp_path)]) == 2
+        assert re.search(rf"wasted_cpu/rule.sql{said}", capsys.readouterr().err)
+
+
 def test_the_reference_is_current() -> None:
     rules = [read_rule(SHIPPED_RULES / name) for name in shipped_rules()]
     assert (ROOT / "docs/reference/rules.md").read_text() == render_rules(rules), "run `make docs`"

@@ -27,6 +27,7 @@ __all__ = [
     "RuleFigure",
     "RuleSpec",
     "RuleThreshold",
+    "line_of",
     "read_rule",
     "read_shipped_rule",
     "shipped_rules",
@@ -225,13 +226,14 @@ def _check_query(path: Path, name: str) -> Iterator[SpecProblem]:
     try:
         statements = duckdb.extract_statements(text)
     except duckdb.Error as error:
-        yield SpecProblem(show_path(path), _line_of(str(error)), "", str(error).splitlines()[0], "one SQL query")
+        yield SpecProblem(show_path(path), line_of(str(error)), "", str(error).splitlines()[0], "one SQL query")
         return
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         yield SpecProblem(show_path(path), 1, "", f"{len(statements)} statements", "one SELECT")
 
 
-def _line_of(message: str) -> int:
+def line_of(message: str) -> int:
+    """Return the line of a query that a message of DuckDB names; 1 where it names none."""
     match = re.search(r"LINE (\d+):", message)
     return int(match[1]) if match else 1
 

@@ -20,7 +20,8 @@ from knobscope.stages.detect.metrics import METRICS
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
 from knobscope.stages.detect.one_profile import WatchedProfile, has_other_unit, judge_profile
 from knobscope.stages.detect.penalties import most_gain
-from knobscope.stages.detect.rules import RULE_COLUMNS, find_excuse, is_own_knob, run_rules
+from knobscope.stages.detect.rule_queries import RULE_COLUMNS, check_queries
+from knobscope.stages.detect.rules import find_excuse, is_own_knob, run_rules
 from knobscope.stages.detect.value_order import steps_from
 from knobscope.tables.views import VIEWS
 
@@ -34,6 +35,7 @@ __all__ = [
     "StudyFiles",
     "WatchedProfile",
     "build_database",
+    "check_queries",
     "create_schema",
     "effects_of_case",
     "find_busy_share",

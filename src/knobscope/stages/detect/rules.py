@@ -8,33 +8,33 @@ files.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
-from knobscope.specs import VERDICTS, Rule, StudySpecs, is_factor
-from knobscope.specs.reading.source import read_text, show_path
+from knobscope.specs import VERDICTS, Rule, SpecErrors, StudySpecs, is_factor
+from knobscope.specs.reading.source import SpecProblem, read_text, show_path
 from knobscope.stages.detect.interactions import read_interactions
 from knobscope.stages.detect.pauses import read_pauses
 from knobscope.stages.detect.penalties import limit_penalty
+from knobscope.stages.detect.rule_queries import (
+    RULE_COLUMNS,
+    check_columns,
+    check_needs,
+    describe_error,
+    open_to_rules,
+)
 from knobscope.stages.detect.shares import add_shares
-from knobscope.tables import TABLES, describe_refusal, fetch_limited, insert_rows, lock
+from knobscope.tables import fetch_limited, insert_rows
 from knobscope.tables.detection import FindingRow, ReturnedRow
 from knobscope.text.sentences import Sentences
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RULE_COLUMNS", "find_excuse", "is_own_knob", "run_rules"]
+__all__ = ["find_excuse", "is_own_knob", "run_rules"]
 
 
-#: What the query of a rule returns, in any order.
-RULE_COLUMNS = {
-    name: kind
-    for name, kind in TABLES["findings"].items()
-    if name not in ("rule", "cause", "sentence", "confirmed", "confirmation")
-}
-_REQUIRED = ("dbms", "device", "workload", "verdict")
 #: What tells a swept value.
 _SWEPT = ("dbms", "device", "workload", "knob", "value")
 #: Why what knobs of these mechanisms do is no mismatch. Those that limit I/O were nine false positives of the PVLDB
@@ -61,10 +61,6 @@ def run_rules(
     which are made anew. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
     that is not there, is no valid query, or returns something other than findings.
     """
-    lock(connection)
-    for name, value in specs.thresholds.items():
-        connection.execute(f"SET VARIABLE {name} = ?", [float(value)])
-    connection.execute("CREATE OR REPLACE TEMP TABLE earlier_findings AS FROM findings LIMIT 0")
     judge = _Judge(connection, specs)
     wanted = [rule for rule in specs.rules.values() if rule.about.reads_findings or not tested]
     names = {rule.name for rule in wanted}
@@ -85,8 +81,7 @@ class _Judge:
 
     def __init__(self, connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> None:
         self._connection, self._specs = connection, specs
-        rows = connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
-        self._tables = {row[0] for row in rows}
+        self._tables = open_to_rules(connection, specs)
         self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
         self._pauses, self._interactions = read_pauses(connection), read_interactions(connection)
 
@@ -154,17 +149,14 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
     """Return what the query of a rule returns, with all columns and the evidence decoded."""
     import duckdb
 
-    _check_needs(rule, tables)
+    _refuse(check_needs(rule, tables))
     path = show_path(rule.query_file)
     try:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {read_text(rule.query_file)}")
     except duckdb.Error as error:
-        raise UserError(f"{path} is no valid query: {describe_refusal(error)}") from error
+        raise SpecErrors([describe_error(rule, error)]) from error
     returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]
-    if unknown := [name for name in returned if name not in RULE_COLUMNS]:
-        raise UserError(f"{path} returns a column {unknown[0]!r}; expected some of {', '.join(RULE_COLUMNS)}")
-    if missing := [name for name in _REQUIRED if name not in returned]:
-        raise UserError(f"{path} returns no column {missing[0]!r}; expected at least {', '.join(_REQUIRED)}")
+    _refuse(check_columns(rule, returned))
     columns = ", ".join(_cast(name, kind) for name, kind in RULE_COLUMNS.items() if name in returned)
     cursor = connection.execute(f"SELECT {columns} FROM returned")  # noqa: S608 - columns of ours
     names = [column[0] for column in cursor.description or []]
@@ -186,8 +178,6 @@ def _known(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _check_needs(rule: Rule, tables: set[str]) -> None:
-    for name in rule.about.needs:
-        if name not in tables:
-            expected = ", ".join(sorted(tables))
-            raise UserError(f"{show_path(rule.about_file)}: needs: found {name!r}; expected one of {expected}")
+def _refuse(problems: Iterable[SpecProblem]) -> None:
+    if found := list(problems):
+        raise SpecErrors(found)

@@ -14,7 +14,7 @@ from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.documents.reference import write_reference
 from knobscope.specs.documents.rule_page import render_rules, write_rules
 from knobscope.specs.documents.schema import write_schemas
-from knobscope.specs.library import find_specs, load_study, validate_files
+from knobscope.specs.library import StudySpecs, find_specs, load_study, validate_files
 from knobscope.specs.models.device import Device
 from knobscope.specs.models.rule import SHIPPED_RULES, Rule, RuleSpec, read_rule, shipped_rules
 from knobscope.specs.reading.arguments import find_study
@@ -65,11 +65,19 @@ def _validate(args: argparse.Namespace) -> int:
         raise UserError(f"no spec in {', '.join(map(str, wanted))}; expected files NAME.yaml")
     if args.json:
         return _print_validation(args, files)
-    validate_files(files, args.root, runnable=args.runnable)
+    validate_files(files, args.root, runnable=args.runnable, check_specs=_check_queries)
     for note in _notes_on(files):
         print(f"note: {note}", file=sys.stderr)
     print(f"{len(files)} spec{'s' if len(files) != 1 else ''} checked, no problem found")
     return 0
+
+
+def _check_queries(specs: StudySpecs) -> list[SpecProblem]:
+    if not specs.own_rules:
+        return []
+    from knobscope.stages.detect import check_queries  # takes longer to import than most specs to check
+
+    return check_queries(specs)
 
 
 def _notes_on(files: Iterable[Path]) -> list[str]:
@@ -82,7 +90,7 @@ def _print_validation(args: argparse.Namespace, files: list[Path]) -> int:
     """Print files, problems and notes as JSON; returns the exit code."""
     problems: list[SpecProblem] = []
     try:
-        validate_files(files, args.root, runnable=args.runnable)
+        validate_files(files, args.root, runnable=args.runnable, check_specs=_check_queries)
     except SpecErrors as error:
         problems = error.problems
     shown = [
