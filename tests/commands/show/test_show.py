@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from json_documents import read_document
 
 from knobscope.cli import main
 from knobscope.commands.show.page import draw_sparkline
+from knobscope.stages.detect import create_schema
 from knobscope.stages.measure import RunStore, write_block
 from knobscope.tables import PlanRow, RunRecord, RunRow, write_table
 
@@ -91,6 +93,21 @@ def test_a_failed_run_tells_why(results: Path, capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr().out
     assert "status failed_start: no <answer>" in shown
     assert "  FATAL: one\n  FATAL: two" in shown
+
+
+def test_a_run_that_detect_set_aside_is_not_shown_as_ok(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reason = "it stalled: 9 times slower than the median run of its configuration"
+    with duckdb.connect(str(results / "study.duckdb")) as connection:
+        create_schema(connection)
+        connection.execute("INSERT INTO runs (run_id, status, reason) VALUES ('ab22', 'invalid', ?)", [reason])
+        connection.execute("INSERT INTO set_aside_runs (run_id, guard, reason) VALUES ('ab22', 'stalled', ?)", [reason])
+    assert main(["show", "ab22"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f"status invalid: {reason}" in lines
+    assert lines[-2].split() == [">", "1", "c1", "ab22", "–", "invalid"]
+    assert main(["show", "aa11", "--json"]) == 0
+    document = read_document("show", capsys.readouterr().out)
+    assert [row["status"] for row in document["block"]] == ["ok", "invalid", "failed_start"]
 
 
 def test_the_begin_of_an_id_is_enough_and_a_wrong_one_is_answered(

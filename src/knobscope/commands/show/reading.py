@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from knobscope.errors import UserError
 from knobscope.specs import Value
+from knobscope.study_data.opening import open_study
 from knobscope.tables import RunRecord, RunRow, read_document, read_table, select_columns
 
 if TYPE_CHECKING:
@@ -78,12 +79,31 @@ def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
     tables = [block / parts[-1] / "runs.parquet", block / "tune/runs.parquet"]
     rows = _read([table for table in tables if table.is_file()])
     beside = rows[rows["block_id"] == run["block_id"]].sort_values("position") if len(rows) else rows
+    neighbours = cast("list[RunRow]", beside.to_dict("records"))
+    set_aside = _read_set_aside(results / "study.duckdb")
+    for row in (run, *neighbours):
+        if row["run_id"] in set_aside:
+            row["status"], row["reason"] = set_aside[row["run_id"]]
     return ShownRun(
         record,
         _configuration(plan, config_id=run["config_id"]),
         _configuration(plan, is_sentinel=True),
-        cast("list[RunRow]", beside.to_dict("records")),
+        neighbours,
     )
+
+
+def _read_set_aside(database: Path) -> dict[str, tuple[str, str]]:
+    """Return status and reason of runs that `detect` set aside, by run: it knows all runs of the study, `measure` one.
+
+    None before it did.
+    """
+    if not database.is_file():
+        return {}
+    with open_study(database) as connection:
+        rows = connection.execute(
+            "SELECT run_id, status, s.reason FROM set_aside_runs s JOIN runs USING (run_id)"
+        ).fetchall()
+    return {run_id: (status, reason) for run_id, status, reason in rows}
 
 
 def _read(paths: Sequence[Path]) -> "pd.DataFrame":
