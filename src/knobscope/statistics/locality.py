@@ -32,6 +32,7 @@ _WINDOWS, _LEAST_IN_WINDOW = 20, 30
 _MOST_FILES, _MOST_RANGES = 12, 128
 _HOT = 0.8  # of the requests go to what is called hot
 _USEFUL = 0.9  # of what any cache would save
+_LEAST_SAVED = 0.01  # of the bytes read: for less no cache is worth its memory
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class FileHeat:
 class Locality:
     """`rate`: share of blocks in the sample. `first_share`: bytes read that nothing before had read or written.
 
-    `useful_cache_bytes` is the smallest size of the curve with nine tenths of what any size saves; None: none saves.
+    `useful_cache_bytes` is the smallest size of the curve with nine tenths of what any size saves; None: none
+    saves a hundredth of the bytes read.
     """
 
     block_bytes: int
@@ -257,7 +259,8 @@ def _draw_curve(distances: Ints, expected: float, sample: _Sample) -> list[Cache
 
 def _find_useful(curve: list[CachePoint], first: float) -> int | None:
     least = 1 - _USEFUL * (1 - first)
-    return next((point.cache_bytes for point in curve if first < 1 and point.miss_share <= least), None)
+    is_useful = 1 - first >= _LEAST_SAVED
+    return next((point.cache_bytes for point in curve if is_useful and point.miss_share <= least), None)
 
 
 def _list_windows(access: Access, counts: Ints, sample: _Sample, is_missed: Bools) -> list[Window]:

@@ -185,12 +185,19 @@ def describe_interval(log_ratio: float, low: float, high: float, more: str = "fa
 
 
 def describe_effect(
-    log_ratio: float, low: float | None, high: float | None, more: str = "faster", less: str = "slower"
+    log_ratio: float,
+    low: float | None,
+    high: float | None,
+    more: str = "faster",
+    less: str = "slower",
+    is_clear: bool | None = None,
 ) -> str:
-    """Say an effect with its 95 % interval; one whose interval holds no change has none that is clear."""
+    """Say an effect with its 95 % interval; where nobody tells, it is clear if the interval does not hold no change."""
     if low is None or high is None:
         return describe_change(log_ratio, more, less)
-    effect = NO_CLEAR_EFFECT if low <= 0 <= high else describe_change(log_ratio, more, less)
+    if is_clear is None:
+        is_clear = not low <= 0 <= high
+    effect = describe_change(log_ratio, more, less) if is_clear else NO_CLEAR_EFFECT
     return f"{effect} (95{_SPACE}% interval {describe_interval(log_ratio, low, high, more, less)})"
 
 

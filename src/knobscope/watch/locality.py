@@ -68,12 +68,15 @@ def describe_locality(locality: Locality) -> str:
     """Return in one sentence what a larger cache would save, and what no cache could."""
     read, first = format_size(locality.read_bytes), format_share(locality.first_share)
     size = locality.useful_cache_bytes
-    saved = 1 - locality.miss_share(size)
     if size is None:
-        return loosen_units(f"All of the {read} read were read for the first time: a larger cache would save nothing.")
+        part, less = ("All", "nothing") if locality.first_share == 1 else (first, "next to nothing")
+        return loosen_units(
+            f"{part} of the {read} read were read for the first time: a larger cache would save {less}."
+        )
+    saved = format_share(1 - locality.miss_share(size))
     return loosen_units(
-        f"An LRU cache of {format_size(size)} in addition to those in place would save {format_share(saved)} of the "
-        f"{read} read; {first} were read for the first time, which no cache saves."
+        f"An LRU cache of {format_size(size)} in addition to those in place would save {saved} of the {read} read; "
+        f"{first} were read for the first time, which no cache saves."
     )
 
 

@@ -35,6 +35,16 @@ def test_without_a_second_read_nothing_is_saved(describe: Any, write_csv: Any, c
     assert "All of the 400 KiB read were read for the first time: a larger cache would save nothing." in shown
 
 
+def test_no_cache_is_useful_that_saves_next_to_nothing(describe: Any, write_csv: Any, capsys: Capture) -> None:
+    """Of 1,000 reads two are of what was read before."""
+    blocks = [*range(998), 0, 1]
+    locality = describe(write_csv([{"lba": 8 * block, "op": "R"} for block in blocks]))["locality"]
+    assert (locality["first_share"], locality["useful_cache_bytes"]) == (0.998, None)
+    shown = capsys.readouterr().out.replace("\u00a0", " ")
+    said = "99.8 % of the 3.91 MiB read were read for the first time: a larger cache would save next to nothing."
+    assert said in shown
+
+
 def test_few_requests_have_no_table_of_files(describe: Any, write_csv: Any, capsys: Capture) -> None:
     describe(write_csv([{"lba": 8, "op": "R", "file": "a.db"}]))
     assert "80 % of requests go to" not in capsys.readouterr().out.replace("\u00a0", " ")

@@ -91,9 +91,7 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "watched.json").write_text(json.dumps(watched(6000, 6000, 0.98, 1)))
     write_sealed(tmp_path / "device.json", DEVICE)
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
-    assert capsys.readouterr().out.startswith(
-        "default_profile: mismatch: With the default configuration, fio on ssd keeps"
-    )
+    assert capsys.readouterr().out.startswith("default_profile: mismatch: While it was watched, fio on ssd keeps")
     assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json"), "--json"]) == 0
     document = read_document("judge", capsys.readouterr().out)
     assert [row["verdict"] for row in document["findings"] if row["rule"] == "default_profile"] == ["mismatch"]

@@ -11,7 +11,7 @@ import pytest
 from generated_studies import Study, Truth
 
 from knobscope.errors import UserError
-from knobscope.specs import StudySpecs, read_rule
+from knobscope.specs import VERDICTS, StudySpecs, read_rule
 from knobscope.specs.models.study import Thresholds
 from knobscope.stages.detect import create_schema, run_rules
 
@@ -58,6 +58,18 @@ def test_a_rule_is_one_folder_and_sees_its_thresholds(make_study: Make, tmp_path
     assert row["sentence"] == "No: 7 and 25 %."
     assert json.loads(str(row["evidence"])) == {"found": 7}
     assert row["confirmed"] == "not_tested"
+
+
+@pytest.mark.parametrize(("verdict", "said"), [("mismatch", "6 % slower ("), ("none", "no clear effect (")])
+def test_a_mismatch_is_clear_whatever_an_interval_of_95_percent_holds(
+    make_study: Make, tmp_path: Path, verdict: str, said: str
+) -> None:
+    """With a threshold `fdr` of 0.2 an effect is significant whose interval holds none."""
+    effect = f"'{verdict}' AS verdict, -0.06 AS effect, -0.12 AS effect_low, 0.01 AS effect_high,"
+    query = QUERY.replace("'none' AS verdict, getvariable('gap') AS effect,", effect)
+    sentence = "".join(f"{{% macro if_{name}() %}}{{{{ effect_words }}}}{{% endmacro %}}" for name in VERDICTS)
+    (row,) = run_mine(make_study().specs, tmp_path, query=query, sentence=sentence)
+    assert str(row["sentence"]).startswith(said)
 
 
 @pytest.mark.parametrize(

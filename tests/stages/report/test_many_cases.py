@@ -68,6 +68,17 @@ def test_of_many_findings_those_with_the_largest_effects_are_shown(
     assert "more, with smaller effects or none: table findings" in text
 
 
+def test_a_mismatch_has_a_clear_effect_whatever_an_interval_of_95_percent_holds(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    """With a threshold `fdr` above 0.05 it may hold no change."""
+    effects = "effect = -0.06, effect_low = -0.12, effect_high = 0.01"
+    database = changed_study(f"UPDATE findings SET {effects} WHERE verdict = 'mismatch'")  # noqa: S608
+    shown = render(database, specs, tmp_path).text.replace("\u00a0", " ")
+    assert "<dt>Throughput</dt><dd>6 % slower <small>" in shown
+    assert "<dt>Throughput</dt><dd>no clear effect" not in shown
+
+
 def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(
     page: Page, study: Path, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,8 +2,8 @@
 
 A template sees the columns of the finding, its evidence (`evidence`), what is done to the knob (`change`), what other
 knobs are changed to meanwhile (`beside`, also at the end of `change`), what comes of it (`effect_words`, and `outcome`
-with the case in it), the functions below and the macros of `phrases.j2`. It runs
-in Jinja's sandbox: a rule may come from somebody else.
+with the case in it), whether the DBMS has a spec, as a watched command has not (`has_spec`), the functions below and
+the macros of `phrases.j2`. It runs in Jinja's sandbox: a rule may come from somebody else.
 """
 
 import math
@@ -48,9 +48,16 @@ _PHRASES = ("caveat", "difference", "in_sweep", "obstacle", "part_of", "waits_wo
 _MISTAKES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
 
-def _effect(change: float, low: _VALUE = None, high: _VALUE = None, more: str = "faster", less: str = "slower") -> str:
+def _effect(
+    change: float,
+    low: _VALUE = None,
+    high: _VALUE = None,
+    more: str = "faster",
+    less: str = "slower",
+    is_clear: bool | None = None,
+) -> str:
     """Say a relative change (-0.5: half) with its interval."""
-    return describe_effect(_log(change), _known_log(low), _known_log(high), more, less)
+    return describe_effect(_log(change), _known_log(low), _known_log(high), more, less, is_clear)
 
 
 def _log(change: float) -> float:
@@ -126,13 +133,19 @@ class Sentences:
         dbms, knob, value = self._dbms.get(str(finding["dbms"])), finding["knob"], finding["value"]
         evidence = finding["evidence"]
         beside = describe_beside(dbms, evidence.get("beside"))
-        variables: dict[str, Any] = {"setting": lambda name, level: format_value(dbms, name, level), "beside": beside}
+        variables: dict[str, Any] = {
+            "setting": lambda name, level: format_value(dbms, name, level),
+            "beside": beside,
+            "has_spec": dbms is not None,
+        }
         if knob is not None and value is not None:
             change = describe_setting(dbms, knob, evidence.get("baseline"), value, evidence.get("step"))
             variables["change"] = f"{change}{beside}"
         if finding["effect"] is not None:
             ends = finding["effect_low"], finding["effect_high"]
-            effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less)
+            # What makes a mismatch is clear by the study's `fdr`, whatever an interval of 95 % holds.
+            is_clear = True if finding["verdict"] == "mismatch" else None
+            effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less, is_clear)
             variables |= {
                 "effect_words": effect,
                 "outcome": _outcome(effect, f"{finding['workload']} on {finding['device']}"),

@@ -257,7 +257,7 @@ class _Effect:
             return cls(UNKNOWN, "", "")
         if low is None or high is None:
             return cls(describe_change(ratio, about.more, about.less), "", f"{ratio:.6g}")
-        unclear = low <= 0 <= high
+        unclear = low <= 0 <= high and row["verdict"] != "mismatch"  # which is clear by the study's `fdr`
         change = NO_CLEAR_EFFECT if unclear else describe_change(ratio, about.more, about.less)
         return cls(
             change, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}"
