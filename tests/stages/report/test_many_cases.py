@@ -74,9 +74,9 @@ def test_a_mismatch_has_a_clear_effect_whatever_an_interval_of_95_percent_holds(
     """With a threshold `fdr` above 0.05 it may hold no change."""
     effects = "effect = -0.06, effect_low = -0.12, effect_high = 0.01"
     database = changed_study(f"UPDATE findings SET {effects} WHERE verdict = 'mismatch'")  # noqa: S608
-    shown = render(database, specs, tmp_path).text.replace("\u00a0", " ")
-    assert "<dt>Throughput</dt><dd>6 % slower <small>" in shown
-    assert "<dt>Throughput</dt><dd>no clear effect" not in shown
+    shown = render(database, specs, tmp_path).section("findings")
+    assert "Throughput6 % slower 12 % slower to 1 % faster" in shown
+    assert "Throughputno clear effect" not in shown
 
 
 def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(

@@ -72,7 +72,7 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
     bars = [_bar("default", default), *(_bar(name_setting(data, row), row) for row in shown)]
     sentences = [_tell(data, row, default) for row in shown if row["beside"] is None]
     omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
-    summary = "Time per operation, over all clients, by what the device does meanwhile."
+    summary = "Median time per operation, over all clients, by what the device does meanwhile."
     return Figure(
         name=slug("times", *str(case).split("/")),
         title=f"{name_case(case)}: where the time goes",
