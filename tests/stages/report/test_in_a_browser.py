@@ -1,5 +1,6 @@
 """The report as a reader sees it: on a telephone and on a desk, in light and dark, and on paper."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -89,6 +90,28 @@ def test_nothing_of_a_report_is_broken(
     assert (seen.width, seen.dark) == (width, dark)
     assert seen.texts > 1000
     assert seen.faults == []
+
+
+def test_tables_of_tpcc_fit_a_window_of_1200_pixels(
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
+) -> None:
+    """Five transactions, and numbers of a long run."""
+    database = changed_study(
+        "CREATE TEMP TABLE done AS SELECT run_id, kind, name, op FROM runs, "
+        "(VALUES ('DELIVERY'), ('NEW_ORDER'), ('ORDER_STATUS'), ('PAYMENT'), ('STOCK_LEVEL')) k (kind), "
+        "(VALUES ('order_line'), ('customer')) t (name), (VALUES ('read'), ('write')) o (op)",
+        "INSERT INTO operations (run_id, operation, ok) SELECT DISTINCT run_id, kind, 1234 FROM done",
+        "INSERT INTO operation_io (run_id, operation, transactions, file, role, table_name, op, requests, bytes) "
+        "SELECT DISTINCT run_id, kind, 1234, 'base/' || name, 'data', name, op, 123456, 1.5e10 FROM done",
+        "INSERT INTO statements (run_id, source, operation, table_name, statement, calls, rows) "
+        "SELECT DISTINCT run_id, 'client', kind, name, statement, 1234567, 12345678 "
+        "FROM done, (VALUES ('select'), ('insert'), ('update'), ('delete')) s (statement)",
+        "INSERT INTO files (run_id, file, role, table_name, op, requests, bytes) "
+        "SELECT DISTINCT run_id, 'base/' || name, 'data', name, op, 123456, 1.5e10 FROM done",
+    )
+    page = render(database, specs, tmp_path)
+    assert "Statements per transaction" in page.section("files")
+    assert look_at(page.source, tmp_path, 1200).faults == []
 
 
 @pytest.mark.parametrize("width", [400, 880])
