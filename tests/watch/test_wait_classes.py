@@ -125,7 +125,7 @@ def test_a_budget_names_parts_by_size_and_leaves_the_client_out(group_commit: Pr
     parts = sum_parts(*sum_waits(group_commit, PATTERNS), operations=10)
     assert [part.reason for part in parts] == list(REASONS)
     assert describe_budget(parts).replace("\xa0", " ") == (
-        "of 190 µs: 130 µs flush (60 µs through the leader of the group), 30 µs runnable, 20 µs CPU, "
+        "190 µs, of which 130 µs flush (60 µs through the leader of the group), 30 µs runnable, 20 µs CPU, "
         "5 µs file-system journal (5 µs through jbd2/vda1), 5 µs unknown"
     )
     assert describe_shares(parts).startswith("68\xa0% flush (32\xa0% through the leader of the group)")

@@ -1,4 +1,4 @@
-"""What an operation waits for, in words: of 480 µs: 310 µs flush (250 µs through the leader of the group), ...
+"""What an operation waits for, in words: 480 µs, of which 310 µs flush (250 µs through the leader of the group), ...
 
 The reasons are here, in the order of all tables and pictures: what a device causes first, then what others cause, then
 what a thread does itself.
@@ -95,7 +95,7 @@ def in_server(parts: Iterable[Part]) -> list[Part]:
 def describe_budget(parts: Iterable[Part]) -> str:
     """Say what the time of an operation in the server consists of, the largest part first."""
     total = sum(part.micros for part in in_server(parts))
-    return f"of {format_micros(total)}: {_list(parts, format_micros)}"
+    return f"{format_micros(total)}, of which {_list(parts, format_micros)}"
 
 
 def describe_shares(parts: Iterable[Part]) -> str:

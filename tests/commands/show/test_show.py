@@ -168,7 +168,7 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
     RunStore(results / "store").save("feed00", record)  # type: ignore[arg-type]
     assert main(["show", "feed00"]) == 0
     shown = capsys.readouterr().out
-    assert "an operation in the server: of 600 µs: 600 µs flush" in shown
+    assert "an operation in the server: 600 µs, of which 600 µs flush" in shown
     assert "session (2 threads, 0.12 s, of that 0.09 s waiting for a client): 100 % flush" in shown
 
 

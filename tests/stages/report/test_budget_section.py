@@ -53,10 +53,10 @@ def test_a_bar_per_value_has_its_parts_and_the_through_one_apart(watched: Path, 
     budget = build(watched, specs)[0]
     assert budget.figure is not None
     assert plain(budget.sentences[0]) == (
-        "Default, of 100 µs: 80 µs flush (60 µs through the leader of the group), 20 µs CPU."
+        "Default: an operation takes 100 µs, of which 80 µs flush (60 µs through the leader of the group), 20 µs CPU."
     )
     assert any(
-        "synchronous = off an operation takes 80 µs less: 80 µs less flush (of 20 µs: 20 µs CPU)" in plain(sentence)
+        "off an operation takes 80 µs less: 80 µs less flush (20 µs, of which 20 µs CPU)" in plain(sentence)
         for sentence in budget.sentences
     )
     for width in (400, 880):
@@ -74,7 +74,7 @@ def test_units_of_a_default_keep_their_letters(watched: Path, specs: StudySpecs)
     with StudyData.open(watched, specs) as data:
         figures = [*build_findings(data).figures]
     described = [plain(figure.description) for figure in figures if figure.title == "What an operation waits for"]
-    assert any("Default 4 KiB, of 100 µs" in text for text in described), described
+    assert any("Default 4 KiB: an operation takes 100 µs, of which" in text for text in described), described
 
 
 def test_the_table_says_the_same_with_intervals(watched: Path, specs: StudySpecs, tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ def test_a_finding_says_what_an_operation_waits_for(watched: Path, specs: StudyS
         ]
         text = plain(describe_mismatch(data, merge_findings(rows)[0], study))
     assert "## What an operation waits for" in text
-    assert "- default configuration: of 100 µs: 80 µs flush (60 µs through the leader of the group)" in text
+    assert "- default configuration: 100 µs, of which 80 µs flush (60 µs through the leader of the group)" in text

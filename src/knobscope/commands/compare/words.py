@@ -164,7 +164,7 @@ def budgets_sentence(budgets: Budgets) -> str:
     """Say what an operation waits for in both studies, and how they differ."""
     a, b = describe_budget(budgets.a), describe_budget(budgets.b)
     change = describe_budget_change(budgets.a, budgets.b)
-    return f"Time of an operation in the server: in A, {a}; in B, {b}. In B an operation {change}."
+    return f"Time of an operation in the server: in A {a}; in B {b}. In B an operation {change}."
 
 
 def others_sentence(case: CaseComparison) -> str:

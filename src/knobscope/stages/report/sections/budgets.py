@@ -164,7 +164,7 @@ def _find_reasons(settings: Sequence[_Setting]) -> list[str]:
 def _tell(settings: Sequence[_Setting]) -> list[str]:
     """Say what an operation with the first setting waits for, and how that of others with a clear effect differs."""
     first, *alternatives = settings
-    sentences = [f"{first.name[:1].upper()}{first.name[1:]}, {describe_budget(first.parts)}."]
+    sentences = [f"{first.name[:1].upper()}{first.name[1:]}: an operation takes {describe_budget(first.parts)}."]
     compared = [
         setting for setting in alternatives if setting.is_against_first and setting.effect not in ("", NO_CLEAR_EFFECT)
     ]
