@@ -16,7 +16,7 @@ from knobscope.errors import UserError
 from knobscope.stages.characterise import command, profile
 from knobscope.stages.characterise.kernel import read_kernel_facts
 from knobscope.stages.characterise.others import Others
-from knobscope.stages.characterise.properties import lower_confidence
+from knobscope.stages.characterise.properties import describe_agreement, lower_confidence
 from knobscope.stages.characterise.schedule import QUICK
 from knobscope.tables import TABLES
 
@@ -109,6 +109,14 @@ def test_confidence_is_that_of_the_rounds_or_of_the_machine(
     found = lower_confidence(known, {"flush": pauses})
     assert found["confidence"] == confidence
     assert ("pauses" in found["because"]) == (row[0] == "flush" and confidence != "high")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [((100.0, 104.0), "2 rounds differ by 3.9 % of"), ((10.0, 50.0), "2 rounds differ by 1.3 times")],
+)
+def test_rounds_that_differ_by_more_than_their_median_differ_by_a_factor(values: tuple[float, ...], said: str) -> None:
+    assert describe_agreement(values)[1].replace("\N{NO-BREAK SPACE}", " ") == f"{said} their median"
 
 
 def test_what_the_kernel_says_is_read_from_sysfs(loop: OpenDevice) -> None:

@@ -39,7 +39,8 @@ def _rates(model: DeviceModel, transport: Transport) -> list[str]:
     ):
         if wanted is not None and wanted > ceiling:
             texts.append(
-                f"{kind} cannot be emulated here above {_round(ceiling)} IOPS; the device has {_round(wanted)} at depth"
+                f"{kind} are not emulated reliably here above {_round(ceiling)} IOPS; the device has "
+                f"{_round(wanted)} at depth"
             )
     return texts
 

@@ -12,7 +12,14 @@ from knobscope.stages.characterise.unit import CANDIDATES, UnitFinding, find_uni
 from knobscope.tables.devices import DevicePropertyRow
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Confidence", "find_preferred_size", "find_ratios", "list_properties", "lower_confidence"]
+__all__ = [
+    "Confidence",
+    "describe_agreement",
+    "find_preferred_size",
+    "find_ratios",
+    "list_properties",
+    "lower_confidence",
+]
 
 Confidence = Literal["high", "medium", "low", "not measured"]
 
@@ -111,7 +118,7 @@ def _unit_row(name: str, finding: UnitFinding, session: Session, kernel: str | N
         because = (
             f"writes shifted by 4 KiB take as long as those at multiples of their size; a unit of up to "
             f"{format_size(max(CANDIDATES))} that costs {format_micros(finding.visible_us)} "
-            f"({format_share(finding.visible_share)} of a write) would have been seen"
+            f"({_part(finding.visible_share)} a write) would have been seen"
         )
     else:
         confidence = "high" if finding.errors >= _SURE_ERRORS else "medium"
@@ -128,12 +135,17 @@ def _grade(share: float) -> Confidence:
     return "high" if share <= _AGREE else "medium" if share <= _DISAGREE else "low"
 
 
-def _agreement(values: Sequence[float]) -> tuple[Confidence, str]:
+def describe_agreement(values: Sequence[float]) -> tuple[Confidence, str]:
     """Return how well rounds agree, and that in words."""
     if len(values) < 2:
         return "medium", "measured in one window"
     spread = (max(values) - min(values)) / median(values)
-    return _grade(spread), f"{len(values)} rounds within {format_share(spread)}"
+    return _grade(spread), f"{len(values)} rounds differ by {_part(spread)} their median"
+
+
+def _part(ratio: float) -> str:
+    """Return how many times, or what share of, what is named next."""
+    return f"{format_share(ratio)} of" if ratio < 1 else f"{format_number(ratio)} times"
 
 
 def _preferred_row(session: Session, curves: dict[Point, Measured]) -> DevicePropertyRow:
@@ -147,7 +159,7 @@ def _preferred_row(session: Session, curves: dict[Point, Measured]) -> DevicePro
         else f"random writes reach {format_number(sizes[preferred] / 1e6)} of {best} MB/s"
     )
     chosen = next(point for point in sizes_of if point.block_bytes == (preferred or largest))
-    confidence, agreement = _agreement([window.bytes_per_s for window in session.windows[chosen]])
+    confidence, agreement = describe_agreement([window.bytes_per_s for window in session.windows[chosen]])
     return _row("size_for_full_bandwidth", preferred, "bytes", confidence, f"{because}; {agreement}")
 
 
@@ -156,7 +168,9 @@ def _flush_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
     times = curves[point].flush
     if times is None:
         raise AssertionError("a window with flushes has none")
-    confidence, agreement = _agreement([window.flush.p50_us for window in session.windows[point] if window.flush])
+    confidence, agreement = describe_agreement(
+        [window.flush.p50_us for window in session.windows[point] if window.flush]
+    )
     if times.count < _FEWEST_FLUSHES:
         confidence, agreement = "low", f"only {times.count} flushes"
     because = (
@@ -170,7 +184,7 @@ def _depth_row(session: Session, curves: dict[Point, Measured], kernel: KernelFa
     reads = {p.queue_depth: m.iops for p, m in curves.items() if (p.curve, p.pattern) == ("queue_depth", "randread")}
     saturating = find_saturation(reads)
     best = max(reads, key=lambda depth: reads[depth])
-    confidence, agreement = _agreement(
+    confidence, agreement = describe_agreement(
         [window.iops for window in session.windows[Point("queue_depth", "randread", PAGE, best)]]
     )
     because = (
@@ -190,7 +204,7 @@ def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelF
         for depth in sorted({min(ratios), max(ratios)}):
             windows = [session.windows[Point("queue_depth", pattern, PAGE, depth)] for pattern in (scattered, ordered)]
             pairs = [random.iops / sequential.iops for random, sequential in zip(*windows, strict=False)]
-            confidence, agreement = _agreement(pairs)
+            confidence, agreement = describe_agreement(pairs)
             listed = ", ".join(f"{format_number(ratio)} at depth {at}" for at, ratio in ratios.items())
             key = f"random_to_sequential_{name}_depth_{depth}"
             rows.append(
@@ -202,7 +216,7 @@ def _ratio_rows(session: Session, curves: dict[Point, Measured], kernel: KernelF
 def _beside_row(session: Session, curves: dict[Point, Measured]) -> DevicePropertyRow:
     beside, alone = curves[Point("beside", "randread", PAGE, 1)], curves[Point("queue_depth", "randread", PAGE, 1)]
     windows = session.windows[Point("beside", "randread", PAGE, 1)]
-    confidence, agreement = _agreement([window.latency_p50_us for window in windows])
+    confidence, agreement = describe_agreement([window.latency_p50_us for window in windows])
     because = (
         f"median {format_micros(beside.latency_p50_us)} instead of {format_micros(alone.latency_p50_us)}, 99 % within "
         f"{format_micros(beside.latency_p99_us)} instead of {format_micros(alone.latency_p99_us)}; {agreement}"
