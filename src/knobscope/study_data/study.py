@@ -92,8 +92,8 @@ class StudyData:
 
     def value(self, query: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None when there is none."""
-        row = self._connection.execute(query, list(parameters)).fetchone()
-        return without_nan(row[0]) if row else None
+        rows = self.rows(query, *parameters)
+        return next(iter(rows[0].values())) if rows else None
 
     @property
     def connection(self) -> "duckdb.DuckDBPyConnection":
