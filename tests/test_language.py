@@ -28,6 +28,7 @@ CALQUES = {
     r"stands? out of the noise": "stands out from the noise",
     r"(no|which|whose|what) \w+ is told": "is reported",
 }
+ANY_CALQUE = re.compile(rf"\b({'|'.join(CALQUES)})\b", re.IGNORECASE)
 #: Names in code and in databases, which are no prose.
 NAMES = re.compile(
     r"`[^`]*`|\{\{.*?\}\}|\{%.*?%\}|\{[^{}]*\}|<code>.*?</code>|\bbeside: (?=[\[{])|^\s*beside:|'beside'|\"beside\""
@@ -53,8 +54,9 @@ def find_calques(path: Path) -> list[str]:
     return [
         f"{path.relative_to(ROOT)}:{number}: {match[0]!r}: write {better}"
         for number, line in read_prose(path)
+        if ANY_CALQUE.search(prose := NAMES.sub("", line))
         for calque, better in CALQUES.items()
-        if (match := re.search(rf"\b({calque})\b", NAMES.sub("", line), re.IGNORECASE))
+        if (match := re.search(rf"\b({calque})\b", prose, re.IGNORECASE))
     ]
 
 
