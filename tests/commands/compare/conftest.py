@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,11 @@ def changed(tmp_path: Path) -> Callable[..., Path]:
     return change
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tables() -> Callable[[Path, Path], tuple[StudyTables, StudyTables]]:
-    """Return a function that reads two databases as A and B."""
-    return lambda a, b: (read_study("A", a), read_study("B", b))
+    """Return a function that reads two databases as A and B, each once: no test changes one that it has read."""
+    read = cache(read_study)
+    return lambda a, b: (read("A", a), read("B", b))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -65,21 +66,25 @@ def draw_intervals(rows: Table, rng: np.random.Generator) -> dict[str, list[dict
 
 
 class Imported:
-    """What a table became: database and first screen of the report."""
+    """What a table became: database and, where a test asks for it, the first screen of the report."""
 
     def __init__(self, folder: Path) -> None:
-        study = folder / "specs/studies/theirs.yaml"
-        specs = load_study(study, folder, runnable=False)
+        self._folder, study = folder, folder / "specs/studies/theirs.yaml"
+        self._specs = load_study(study, folder, runnable=False)
         runs, plans = sorted(folder.glob("*/*/*/runs/*")), sorted(folder.glob("*/*/*/plan/*"))
         self.database = folder / "study.duckdb"
-        build_database(StudyFiles(runs, plans, [], sorted(folder.glob("devices/*"))), specs, self.database)
+        files = StudyFiles(runs, plans, [], sorted(folder.glob("devices/*")))
+        build_database(files, self._specs, self.database)
+
+    @cached_property
+    def answer(self) -> str:
         with duckdb.connect(str(self.database), read_only=True) as connection:
-            found = run_rules(connection, specs)
+            found = run_rules(connection, self._specs)
         write_findings(self.database, found)
-        render_report(self.database, specs, folder / "report.html")
-        page = (folder / "report.html").read_text(encoding="utf-8").split("<!DOCTYPE html>", 1)[1]
+        render_report(self.database, self._specs, self._folder / "report.html")
+        page = (self._folder / "report.html").read_text(encoding="utf-8").split("<!DOCTYPE html>", 1)[1]
         (answer,) = (one for one in ElementTree.fromstring(page).iter() if one.get("class") == "answer")  # noqa: S314
-        self.answer = " ".join("".join(answer.itertext()).replace("\u00a0", " ").split())
+        return " ".join("".join(answer.itertext()).replace("\u00a0", " ").split())
 
     def query(self, sql: str) -> list[tuple[object, ...]]:
         with duckdb.connect(str(self.database), read_only=True) as connection:
