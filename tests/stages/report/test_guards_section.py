@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pages import Page
-from pages import render_text as render
+from pages import ON_DISK, ON_FLASH, Page
+from pages import render_top as render
 from test_head import answer, sureness
 
 from knobscope.specs import Dbms, StudySpecs
@@ -29,9 +29,9 @@ def says_nothing_of_controls(page: Page) -> bool:
 def test_a_study_without_controls_says_nothing_of_them(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
-    assert says_nothing_of_controls(render(changed_study(), specs, tmp_path))
+    assert says_nothing_of_controls(render(changed_study(), specs, tmp_path, ON_FLASH))
     unswept = with_controls(specs, "cache_size")  # which no run compares
-    assert says_nothing_of_controls(render(changed_study(), unswept, tmp_path))
+    assert says_nothing_of_controls(render(changed_study(), unswept, tmp_path, ON_FLASH))
 
 
 def test_controls_without_an_effect_are_good_news(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_runs_that_cannot_be_believed_are_distinguished_from_failures(
         "ELSE 'copied' END, NULL, 'why' FROM runs WHERE status = 'ok' ORDER BY run_id LIMIT 3",
         "UPDATE runs SET status = 'invalid', reason = 'why' WHERE run_id IN (SELECT run_id FROM set_aside_runs)",
     )
-    page = render(changed, specs, tmp_path)
+    page = render(changed, specs, tmp_path, ON_FLASH)
     assert (
         "13 of 90 runs (14 %) were excluded: 10 gave no result, 2 have exactly the same figures as other runs "
         "and 1 has a series that does not change."
@@ -91,7 +91,7 @@ def test_a_session_on_another_level_is_reported_with_what_follows(
         "UPDATE blocks SET other_level = true, level = ln(0.2) WHERE block_id = "
         "(SELECT min(block_id) FROM blocks WHERE device = 'slow-disk')"
     )
-    page = render(one, specs, tmp_path)
+    page = render(one, specs, tmp_path, ON_DISK)
     assert "sessions of sqlite · slow-disk" in answer(page)
     assert "was 5x slower than the others throughout" in answer(page)
     assert "comparisons of speeds across sessions exclude it" in answer(page)

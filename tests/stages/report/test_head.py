@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pages import Page
-from pages import render_text as render
+from pages import ON_FLASH, Page
+from pages import render_top as render
 
 from knobscope.specs import StudySpecs
 
@@ -34,11 +34,11 @@ def test_an_effect_that_did_not_show_again_decides_nothing(
         "false AS is_level, 'none' AS property, '{}' AS change, 8 AS pairs, {is_gone} AS is_gone "
         "FROM effects WHERE knob = 'synchronous'"
     )
-    again = render(changed_study(gone.replace("{is_gone}", "true")), specs, tmp_path)
+    again = render(changed_study(gone.replace("{is_gone}", "true")), specs, tmp_path, ON_FLASH)
     assert not answer(again).startswith("synchronous")
     assert "The ranking puts synchronous first, but its effect did not reproduce in new runs." in answer(again)
     assert "an effect that did not reproduce in new runs is hollow" in again.text
-    there = render(changed_study(gone.replace("{is_gone}", "false")), specs, tmp_path)
+    there = render(changed_study(gone.replace("{is_gone}", "false")), specs, tmp_path, ON_FLASH)
     assert answer(there) == answer(page)
 
 
@@ -174,7 +174,7 @@ def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
     changed = changed_study(
         "UPDATE fits SET stopped = false, trustworthy = true, reason = 'not predictable: noise', r2_min = 0.1"
     )
-    page = render(changed, specs, tmp_path)
+    page = render(changed, specs, tmp_path, ON_FLASH)
     assert "Which knobs stand out can be trusted" in page.section("ranking")
     assert "it cannot predict the throughput of a single configuration" in page.section("ranking")
     assert "The ranking can be trusted" not in page.section("ranking")
@@ -183,15 +183,15 @@ def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
 
 
 def test_a_ranking_names_the_knobs_that_it_expected(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    told = render(changed_study(), specs, tmp_path).section("ranking")
+    told = render(changed_study(), specs, tmp_path, ON_FLASH).section("ranking")
     expected = "stood out in prior sqlite-all: synchronous and page_size needed less evidence than other knobs"
     assert expected in " ".join(told.split())
-    cold = render(changed_study("UPDATE fits SET warm_start = NULL, expected = NULL"), specs, tmp_path)
+    cold = render(changed_study("UPDATE fits SET warm_start = NULL, expected = NULL"), specs, tmp_path, ON_FLASH)
     assert "had to show less" not in cold.section("ranking")
 
 
 def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    assert "left out what" not in render(changed_study(), specs, tmp_path).section("ranking")
+    assert "left out what" not in render(changed_study(), specs, tmp_path, ON_FLASH).section("ranking")
     changed = changed_study(
         """
         INSERT INTO costly_settings BY NAME
@@ -202,7 +202,7 @@ def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs
         ) AS found(round, setting, times_slower) USING (round)
         """
     )
-    told = " ".join(render(changed, specs, tmp_path).section("ranking").split())
+    told = " ".join(render(changed, specs, tmp_path, ON_FLASH).section("ranking").split())
     both = "page_size = 512 B with synchronous = extra (31x slower)"
     assert f"several times slower: {both} and synchronous = full (5x slower). Such a bottleneck" in told
     # cache_size showed after the last round only.
@@ -215,7 +215,7 @@ def test_an_import_states_nothing_that_it_does_not_know(
         "UPDATE runs SET session = 'imported', monitor = NULL, lost_events = NULL, unattributed_share = NULL",
         "UPDATE device_profile SET block_device = NULL, filesystem = NULL",
     )
-    page = render(imported, specs, tmp_path)
+    page = render(imported, specs, tmp_path, ON_FLASH)
     assert sureness(page, "Block layer").startswith("Block layer 0 % of the imported runs come with I/O counts")
     assert "measured elsewhere" in page.text
     assert " records, " not in page.text
@@ -229,7 +229,7 @@ def test_the_fastest_configurations_are_blocks_to_copy(
         "UPDATE fastest SET pairs = 4, again = ln({0}), again_low = ln({1}), again_high = ln({2}) WHERE risk = '{3}'"
     )
     changed = changed_study(again.format(12, 11, 13, "none"), again.format(1.1, 0.9, 1.3, "any"))
-    page = render(changed, specs, tmp_path)
+    page = render(changed, specs, tmp_path, ON_FLASH)
     blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
     said = [" ".join("".join(block.itertext()).replace("\u00a0", " ").split()) for block in blocks]
     assert said[0].startswith("Fastest safe configuration measured · sqlite · fast-flash · ycsb-a page_size = 16 KiB")
@@ -252,7 +252,7 @@ def test_what_keeps_a_default_that_risks_data_is_not_called_safe(
     knob = dbms.knobs["synchronous"].model_copy(update={"durability": ["off"]})
     marked = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
     marked_specs = replace(specs, dbms={**specs.dbms, "sqlite": marked})
-    page = render(changed_study(f"{risky} WHERE risk = 'none'"), marked_specs, tmp_path)
+    page = render(changed_study(f"{risky} WHERE risk = 'none'"), marked_specs, tmp_path, ON_FLASH)
     blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
     said = " ".join("".join(blocks[0].itertext()).replace("\u00a0", " ").split())
     assert said.startswith("Fastest configuration without additional risk")
@@ -294,7 +294,7 @@ def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page:
 def test_power_cuts_decide_what_is_called_safe(
     columns: str, title: str, sentence: str, changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
-    page = render(changed_study(f"UPDATE fastest SET {columns} WHERE risk = 'none'"), specs, tmp_path)  # noqa: S608
+    page = render(changed_study(f"UPDATE fastest SET {columns} WHERE risk = 'none'"), specs, tmp_path, ON_FLASH)  # noqa: S608
     blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
     texts = [" ".join("".join(block.itertext()).replace("\u00a0", " ").split()) for block in blocks]
     assert texts[0].startswith(title)
