@@ -1,5 +1,6 @@
 """Tables of runs that others measured become a study."""
 
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,15 @@ def run_commands(text: str) -> None:
             assert done.returncode == 0, done.stderr
 
 
+def run_here(text: str) -> None:
+    """Run them in this process, which has the imports: `test_a_plain_table_becomes_a_study_with_report` has a shell."""
+    for line in text.strip().splitlines():
+        words = shlex.split(line)
+        command = next(index for index, word in enumerate(words) if word in ("detect", "report"))
+        arguments = (sorted(map(str, Path("/").glob(word[1:]))) if "*" in word else [word] for word in words[command:])
+        assert main([argument for found in arguments for argument in found]) == 0
+
+
 @pytest.mark.slow
 def test_a_plain_table_becomes_a_study_with_report(
     import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -60,7 +70,7 @@ def test_what_a_table_does_not_tell_is_not_known(
     more = ("--table", "intervals=intervals.csv", "--table", "io_profile=io.csv")
     header = f"{HEADER},run,window_s"
     assert import_table(*(f"{line},r{number},10" for number, line in enumerate(GOOD)), header=header, more=more) == 0
-    run_commands(capsys.readouterr().out)
+    run_here(capsys.readouterr().out)
     with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
         monitors = dict(connection.execute("SELECT run_id, monitor FROM runs").fetchall())
         per_op = dict(connection.execute("SELECT run_id, flushes_per_op FROM run_metrics").fetchall())
@@ -87,7 +97,7 @@ def test_sessions_of_a_table_leave_it_imported_and_clients_may_be_unknown(
     """A study with a session of its own counted as measured here, by two clients; throughput may fall in a window."""
     rows = [f"{line},day{line[0]},-0.03" for line in GOOD]
     assert import_table(*rows, header=f"{HEADER},session,window_change") == 0
-    run_commands(capsys.readouterr().out)
+    run_here(capsys.readouterr().out)
     with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
         sessions = connection.execute("SELECT DISTINCT session FROM runs ORDER BY ALL").fetchall()
         assert connection.execute("SELECT threads FROM cases").fetchall() == [(None,)]
@@ -115,7 +125,7 @@ def test_an_effect_beyond_everything_that_was_measured_is_not_published(
             knob = f"Cache,{value},{repeat},{throughput},4,faster" if value else f",,,{throughput},,"
             lines.append(f"{block},mydb,disk,hdd,load,{knob}")
     assert import_table(*lines, header=f"{HEADER},baseline,expect") == 0
-    run_commands(capsys.readouterr().out)
+    run_here(capsys.readouterr().out)
     with duckdb.connect("results/theirs/study.duckdb", read_only=True) as connection:
         effects = connection.execute("SELECT value, runs, blocks, estimate FROM effects WHERE runs > 0").fetchall()
         findings = connection.execute("SELECT value, verdict, sentence FROM findings WHERE knob = 'Cache'").fetchall()
