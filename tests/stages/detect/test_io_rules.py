@@ -42,29 +42,34 @@ def test_io_size_needs_both_more_unaligned_writes_and_less_throughput(make_study
 
 
 @pytest.mark.slow
-def test_a_value_that_is_neither_above_nor_below_the_default_raises_nothing(make_study: Make) -> None:
+def test_a_value_that_is_neither_above_nor_below_the_default_raises_nothing(judge_one: Judge) -> None:
     """pause: 0 is special (off). Fewer operations with more writes each count only where the knob is known to go up."""
-    by_number = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=0.7)}, unit_us=500.0).judge("io_size")
+    truths = (
+        Truth(throughput=-0.3, writes=0.7),
+        Truth(throughput=-0.3, unaligned=0.4),
+        Truth(throughput=-0.3, writes=-0.7),
+    )
+    cases = [{"truth": {("pause", "0"): truth}} for truth in truths]
+    by_number, by_share, harmless = (judge_one("io_size", cases, case, unit_us=500.0) for case in cases)
     row = by_number.set_index(["knob", "value"]).loc[("pause", "0")]
     assert row["verdict"] == "insufficient"
     assert "this value is neither above nor below the default" in row["sentence"]
     assert "mismatch" not in set(by_number["verdict"])
-    by_share = make_study(truth={("pause", "0"): Truth(throughput=-0.3, unaligned=0.4)}, unit_us=500.0).judge("io_size")
     assert verdicts(by_share)["pause", "0"] == "mismatch"  # for a share it does not matter which end is the default
-    harmless = make_study(truth={("pause", "0"): Truth(throughput=-0.3, writes=-0.7)}).judge("io_size")
     assert verdicts(harmless)["pause", "0"] == "none"
 
 
-def test_io_size_without_a_device_profile(make_study: Make) -> None:
-    findings = make_study(profiles=False).judge("io_size")
-    assert findings["verdict"].unique().tolist() == ["insufficient"]
-    assert findings["sentence"].str.contains("its write unit is unknown").all()
+WITHOUT_UNIT: list[tuple[dict[str, Any], str]] = [
+    ({"profiles": False}, "its write unit is unknown"),
+    ({"preferred": None}, "the device shows no write unit"),
+]
 
 
-def test_io_size_on_a_device_without_a_unit(make_study: Make) -> None:
-    findings = make_study(preferred=None).judge("io_size")
+@pytest.mark.parametrize(("made", "said"), WITHOUT_UNIT)
+def test_io_size_on_a_device_whose_unit_nobody_knows(judge_one: Judge, made: dict[str, Any], said: str) -> None:
+    findings = judge_one("io_size", [one for one, _ in WITHOUT_UNIT], made)
     assert findings["verdict"].unique().tolist() == ["insufficient"]
-    assert findings["sentence"].str.contains("the device shows no write unit").all()
+    assert findings["sentence"].str.contains(said).all()
 
 
 #: An operation of the sentinel takes 1,000 us. What is slower by so much, by flushes of 1,000 us each, or not.
@@ -96,14 +101,17 @@ def test_flush_needs_flushes_that_make_up_the_difference(
     assert said in row["sentence"]
 
 
-def test_flush_says_which_setting_risks_data_and_when_it_cannot_tell(make_study: Make) -> None:
-    risky = make_study(truth={("sync", "none"): Truth(throughput=1.0, flushes=-0.7)}, flushes=0.7, noise=0.006)
-    row = risky.judge("flush").set_index(["knob", "value"]).loc[("sync", "none")]
+def test_flush_says_which_setting_risks_data_and_when_it_cannot_tell(judge_one: Judge) -> None:
+    cases: list[dict[str, Any]] = [
+        {"truth": {("sync", "none"): Truth(throughput=1.0, flushes=-0.7)}, "flushes": 0.7, "noise": 0.006},
+        {"truth": {("page", "16"): Truth(throughput=-0.7, flushes=0.5)}, "noise": 0.3},
+        {"profiles": False},
+    ]
+    risky, unsure, blind = (judge_one("flush", cases, case) for case in cases)
+    row = risky.set_index(["knob", "value"]).loc[("sync", "none")]
     assert row["verdict"] == "mismatch"
     assert row["sentence"].endswith("The faster setting may lose committed data.")
-    unsure = make_study(truth={("page", "16"): Truth(throughput=-0.7, flushes=0.5)}, noise=0.3)
-    assert "mismatch" not in set(unsure.judge("flush")["verdict"])
-    blind = make_study(profiles=False).judge("flush")
+    assert "mismatch" not in set(unsure["verdict"])
     assert blind["verdict"].unique().tolist() == ["insufficient"]
     assert blind["sentence"].str.contains("the duration of a flush is unknown").all()
 

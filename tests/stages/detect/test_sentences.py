@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from generated_studies import Study, Truth, Use
 from knobscope.text.formats import describe_effect, describe_move, loosen_units
 
 Make = Callable[..., Study]
+Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
 
 
 @pytest.mark.parametrize(
@@ -59,31 +61,44 @@ def test_one_client_thread_tells_nothing_of_parallelism(make_study: Make) -> Non
     assert "in flight for 87 % of the busy time" in row.sentence
 
 
-@pytest.mark.parametrize(("flushes", "verdict"), [(0.0, "insufficient"), (0.7, "mismatch")])
+WAITING = [(0.0, "insufficient"), (0.7, "mismatch")]
+
+
+@pytest.mark.parametrize(("flushes", "verdict"), WAITING)
 def test_one_client_thread_is_no_fault_of_a_default_configuration(
-    make_study: Make, flushes: float, verdict: str
+    judge_one: Judge, flushes: float, verdict: str
 ) -> None:
-    made = {"write_iops": 40000.0, "flushes": flushes, "cpu_us": 100.0}
-    assert set(make_study(**made, threads=16).judge("default_profile")["verdict"]) == {"mismatch"}
-    (row,) = make_study(**made, threads=1).judge("default_profile").itertuples()
+    common: dict[str, Any] = {"write_iops": 40000.0, "cpu_us": 100.0}
+    cases = [{"flushes": one} for one, _ in WAITING]
+    of_many, of_one = (
+        judge_one("default_profile", cases, {"flushes": flushes}, **common, threads=threads) for threads in (16, 1)
+    )
+    assert set(of_many["verdict"]) == {"mismatch"}
+    (row,) = of_one.itertuples()
     assert row.verdict == verdict, row.sentence
     said = "its single client thread waits for each operation, so no more requests are in flight"
     assert (said in row.sentence) == (verdict == "insufficient")
 
 
-def test_a_depth_below_the_threshold_says_what_the_threshold_is(make_study: Make) -> None:
-    (row,) = make_study(depth_one=0.87, seed=12).judge("io_parallelism").itertuples()
+DEPTHS: list[dict[str, Any]] = [
+    {"depth_one": 0.87},
+    {"depth_one": 0.948, "noise": 0.006},
+    {"depth_one": 0.97, "truth": {("page", "16"): Truth(depth_one=-0.022)}, "noise": 0.006},
+]
+
+
+def test_a_depth_below_the_threshold_says_what_the_threshold_is(judge_one: Judge) -> None:
+    (row,) = judge_one("io_parallelism", DEPTHS, DEPTHS[0], seed=12).itertuples()
     assert row.verdict == "none"
     assert "with only one request in flight for 87 % of that" in row.sentence
     assert "that is more than one at a time (only one for less than 95 % of the busy time)" in row.sentence
 
 
-def test_a_depth_just_below_the_threshold_is_not_rounded_to_it(make_study: Make) -> None:
-    (row,) = make_study(depth_one=0.948, noise=0.006, seed=12).judge("io_parallelism").itertuples()
+def test_a_depth_just_below_the_threshold_is_not_rounded_to_it(judge_one: Judge) -> None:
+    (row,) = judge_one("io_parallelism", DEPTHS, DEPTHS[1], seed=12).itertuples()
     assert row.verdict == "none"
     assert re.search(r"with only one request in flight for 94\.\d+ % of that", row.sentence), row.sentence
-    truth = {("page", "16"): Truth(depth_one=-0.022)}
-    (row,) = make_study(depth_one=0.97, truth=truth, noise=0.006, seed=12).judge("io_parallelism").itertuples()
+    (row,) = judge_one("io_parallelism", DEPTHS, DEPTHS[2], seed=12).itertuples()
     assert row.verdict == "none"
     said = r"page = 16 KiB changes that \(only one in flight for 94\.\d+ % of the busy time, 1\.2 on average"
     assert re.search(said, row.sentence), row.sentence
