@@ -1,4 +1,4 @@
-"""Rules about files: interference of reads and writes, order that is lost on the way, and mechanisms across DBMSs."""
+"""Rules about files: interference of reads and writes, and order that is lost on the way."""
 
 import json
 import math
@@ -14,13 +14,11 @@ import pandas as pd
 import pytest
 from generated_studies import USES, Study, Truth, Use
 
-from knobscope.stages.detect import run_rules
 from knobscope.stages.detect.interference import measure_interference
 
 Make = Callable[..., Study]
 Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
 LN2 = math.log(2)
-TWO = ("simdb", "otherdb")
 
 
 @pytest.fixture(scope="session")
@@ -90,16 +88,32 @@ def test_a_table_that_was_moved_is_judged_by_what_was_measured(make_study: Make,
         assert "at most" not in row.sentence
 
 
-def test_a_gain_that_is_too_small_is_no_mismatch(make_study: Make) -> None:
-    row = the_row(make_study(interference=LN2, read_us=50.0).judge("read_write_interference"))
+#: Studies that differ in how reads wait for writes.
+SHARED: dict[str, dict[str, Any]] = {
+    "small gain": {"interference": LN2, "read_us": 50.0},
+    "faster": {"interference": -LN2, "read_us": 5000.0},
+    "metadata": {
+        "interference": LN2,
+        "uses": (Use("metadata", "metadata", reads=4000), Use("t", "data", "orders", writes=3000)),
+    },
+    "always written, slow": {"pauses": False, "interference": LN2, "read_us": 300.0},
+    "always written, fast": {"pauses": False, "interference": LN2, "read_us": 11.0},
+}
+
+
+def judge_shared(judge_one: Judge, name: str) -> Any:
+    return the_row(judge_one("read_write_interference", list(SHARED.values()), SHARED[name]))
+
+
+def test_a_gain_that_is_too_small_is_no_mismatch(judge_one: Judge) -> None:
+    row = judge_shared(judge_one, "small gain")
     assert row.verdict == "none"
     assert evidence_of(row)["q_value"] < 1e-3
     assert "Separating them would gain nothing that matters" in row.sentence
 
 
-def test_reads_that_are_faster_while_writing_are_none(make_study: Make) -> None:
-    row = the_row(make_study(interference=-LN2, read_us=5000.0).judge("read_write_interference"))
-    assert row.verdict == "none"
+def test_reads_that_are_faster_while_writing_are_none(judge_one: Judge) -> None:
+    assert judge_shared(judge_one, "faster").verdict == "none"
 
 
 APART: list[tuple[Any, ...]] = [
@@ -120,9 +134,8 @@ def test_what_is_not_shared_does_not_interfere(judge_one: Judge, uses: tuple[Use
     assert said in row.sentence
 
 
-def test_a_file_system_reads_nothing_of_its_own_that_could_be_separated(make_study: Make) -> None:
-    uses = (Use("metadata", "metadata", reads=4000), Use("t", "data", "orders", writes=3000))
-    assert the_row(make_study(interference=LN2, uses=uses).judge("read_write_interference")).verdict == "none"
+def test_a_file_system_reads_nothing_of_its_own_that_could_be_separated(judge_one: Judge) -> None:
+    assert judge_shared(judge_one, "metadata").verdict == "none"
 
 
 UNTOLD: list[tuple[Any, ...]] = [
@@ -156,9 +169,9 @@ def test_a_block_is_one_measurement_of_interference_however_many_runs_it_has(mak
     assert row["high"] - row["estimate"] == pytest.approx(4.303 * LN2 / 3, rel=0.15)
 
 
-def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(make_study: Make) -> None:
+def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(judge_one: Judge) -> None:
     """The profile reads in 22 us. What takes 27 times as long waits for writes; what takes as long proves nothing."""
-    row = the_row(make_study(pauses=False, interference=LN2, read_us=300.0).judge("read_write_interference"))
+    row = judge_shared(judge_one, "always written, slow")
     assert row.verdict == "mismatch"
     found = evidence_of(row)
     assert found["compared_with"] == "alone" and found["q_value"] is None
@@ -166,8 +179,7 @@ def test_a_device_that_writes_all_the_time_is_compared_with_its_profile(make_stu
     assert 1 + found["slowdown"] == pytest.approx(600 / (1e6 / 45000), rel=0.1)
     assert "fewer than three runs have enough moments both with and without writes to compare; " in row.sentence
     assert "in the device's profile" in row.sentence
-    row = the_row(make_study(pauses=False, interference=LN2, read_us=11.0).judge("read_write_interference"))
-    assert row.verdict == "insufficient"
+    assert judge_shared(judge_one, "always written, fast").verdict == "insufficient"
 
 
 # access_pattern
@@ -179,16 +191,30 @@ def with_orders(table: str, **changed: float) -> tuple[Use, ...]:
 
 def files_of(findings: pd.DataFrame) -> pd.DataFrame:
     found = [json.loads(text) for text in findings["evidence"]]
-    return findings.assign(file=[one["file"] for one in found], op=[one["op"] for one in found])
+    return findings.assign(file=[one.get("file") for one in found], op=[one.get("op") for one in found])
 
 
-def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(make_study: Make) -> None:
-    study = make_study(uses=with_orders("customers", logical=0.97, device=0.05))
-    findings = files_of(study.judge("access_pattern"))
+#: Studies that differ in the order of calls and of requests.
+ORDERS: dict[str, dict[str, Any]] = {
+    "lost": {"uses": with_orders("customers", logical=0.97, device=0.05)},
+    "merged": {"uses": with_orders("customers", logical=0.97, device=0.05, call_bytes=1024)},
+    "put in order": {"uses": with_orders("orders", logical=0.05, device=0.95)},
+    "a little lost": {"uses": with_orders("customers", logical=0.85, device=0.6)},
+    "no calls": {"calls": False},
+    "few": {"uses": (Use("t", "data", "orders", reads=8, logical=1.0, device=0.0),)},
+}
+
+
+def judge_order(judge_one: Judge, name: str) -> pd.DataFrame:
+    return files_of(judge_one("access_pattern", list(ORDERS.values()), ORDERS[name]))
+
+
+def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(judge_one: Judge) -> None:
+    findings = judge_order(judge_one, "lost")
     bad = the_row(findings, verdict="mismatch")
     assert (bad.file, bad.op) == ("customers", "read")
     assert evidence_of(bad)["difference"] == pytest.approx(-0.92, abs=0.02)
-    assert "Reads of customers with ycsb-a on nvme are sequential in system calls (97 % in order)" in bad.sentence
+    assert "Reads of customers with ycsb-a on nvme-0 are sequential in system calls (97 % in order)" in bad.sentence
     assert bad.sentence.endswith("in order): the order is lost between the system calls and the device.")
     others = findings[findings["verdict"] == "none"][["file", "op"]]
     assert set(others.itertuples(index=False, name=None)) == {
@@ -196,28 +222,25 @@ def test_order_that_is_lost_on_the_way_is_found_for_its_file_only(make_study: Ma
     }  # fmt: skip
 
 
-def test_calls_that_are_merged_have_kept_their_order(make_study: Make) -> None:
+def test_calls_that_are_merged_have_kept_their_order(judge_one: Judge) -> None:
     """As those of a journal that is begun anew with every commit: one request, and the next one starts elsewhere."""
-    study = make_study(uses=with_orders("customers", logical=0.97, device=0.05, call_bytes=1024))
-    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+    row = the_row(judge_order(judge_one, "merged"), file="customers")
     assert row.verdict == "none"
     assert row.sentence.endswith(
         "calls of 1 KiB are merged into requests of 4 KiB, and keep their order within each request."
     )
 
 
-def test_the_reverse_is_found_and_costs_nothing(make_study: Make) -> None:
-    study = make_study(uses=with_orders("orders", logical=0.05, device=0.95))
-    bad = files_of(study.judge("access_pattern"))
+def test_the_reverse_is_found_and_costs_nothing(judge_one: Judge) -> None:
+    bad = judge_order(judge_one, "put in order")
     bad = bad[bad["verdict"] == "mismatch"]
     assert sorted(bad["op"]) == ["read", "write"]
     assert bad["penalty"].isna().all()
     assert bad["sentence"].str.contains("puts them in order on the way").all()
 
 
-def test_a_lesser_change_of_order_is_no_mismatch(make_study: Make) -> None:
-    study = make_study(uses=with_orders("customers", logical=0.85, device=0.6))
-    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+def test_a_lesser_change_of_order_is_no_mismatch(judge_one: Judge) -> None:
+    row = the_row(judge_order(judge_one, "a little lost"), file="customers")
     assert row.verdict == "none"
     assert evidence_of(row)["q_value"] < 0.01
 
@@ -242,29 +265,30 @@ DECLARED: list[tuple[Any, ...]] = [
 ]
 
 
+def judge_declared(judge_one: Judge, declared: str | None, calls: float, device: float) -> pd.DataFrame:
+    cases = {
+        one[1:3]: {"uses": with_orders("customers", logical=one[1], device=one[2], reads=LONG_SCANS)}
+        for one in DECLARED
+        if one[0] == declared
+    }
+    return files_of(judge_one("access_pattern", list(cases.values()), cases[calls, device], read_order=declared))
+
+
 @pytest.mark.parametrize(("declared", "calls", "device", "verdict", "changed_at"), DECLARED)
 def test_a_declared_order_replaces_that_of_the_calls(
     judge_one: Judge, declared: str | None, calls: float, device: float, verdict: str, changed_at: str | None
 ) -> None:
-    cases = [
-        {"uses": with_orders("customers", logical=one[1], device=one[2], reads=LONG_SCANS)}
-        for one in DECLARED
-        if one[0] == declared
-    ]
-    case = {"uses": with_orders("customers", logical=calls, device=device, reads=LONG_SCANS)}
-    findings = files_of(judge_one("access_pattern", cases, case, read_order=declared))
+    findings = judge_declared(judge_one, declared, calls, device)
     row = the_row(findings, file="customers")
     assert (row.verdict, evidence_of(row)["changed_at"]) == (verdict, changed_at)
     assert evidence_of(row)["declared_order"] == declared
     assert (findings["verdict"] == "mismatch").sum() == (verdict == "mismatch"), "orders are in between, logs no data"
 
 
-def test_a_scan_whose_calls_are_random_is_reported_as_such(make_study: Make) -> None:
-    uses = with_orders("customers", logical=0.05, device=0.05, reads=LONG_SCANS)
-    study = make_study(uses=uses, read_order="sequential")
-    row = the_row(files_of(study.judge("access_pattern")), file="customers")
+def test_a_scan_whose_calls_are_random_is_reported_as_such(judge_one: Judge) -> None:
+    row = the_row(judge_declared(judge_one, "sequential", 0.05, 0.05), file="customers")
     assert row.sentence.startswith(
-        "Reads of customers with ycsb-a on nvme are requested in order by the workload, random in system calls ("
+        "Reads of customers with ycsb-a on nvme-0 are requested in order by the workload, random in system calls ("
     )
     assert row.sentence.endswith(
         "in order): the DBMS itself loses the order, for example by following an index whose order differs from that "
@@ -272,15 +296,14 @@ def test_a_scan_whose_calls_are_random_is_reported_as_such(make_study: Make) -> 
     )
 
 
-def test_order_cannot_be_judged_without_system_calls(make_study: Make) -> None:
-    row = the_row(make_study(calls=False).judge("access_pattern"))
+def test_order_cannot_be_judged_without_system_calls(judge_one: Judge) -> None:
+    row = the_row(judge_order(judge_one, "no calls"))
     assert row.verdict == "insufficient"
     assert "no system call on a file was seen" in row.sentence
 
 
-def test_few_requests_tell_nothing_of_their_order(make_study: Make) -> None:
-    uses = (Use("t", "data", "orders", reads=8, logical=1.0, device=0.0),)
-    row = the_row(make_study(uses=uses).judge("access_pattern"))
+def test_few_requests_tell_nothing_of_their_order(judge_one: Judge) -> None:
+    row = the_row(judge_order(judge_one, "few"))
     assert row.verdict == "insufficient"
     assert "no file has enough system calls and requests" in row.sentence
 
@@ -294,93 +317,3 @@ def test_rules_about_files_are_wrong_in_few_studies_without_truth(make_study: Ma
         for rule in wrong:
             wrong[rule] += int((study.judge(rule)["verdict"] == "mismatch").sum())
     assert max(wrong.values()) <= 1
-
-
-# cross_check
-
-SLOW = Truth(throughput=-0.4)
-
-
-def test_a_guilty_mechanism_that_was_not_tested_elsewhere_is_named(make_study: Make) -> None:
-    study = make_study(dbms=TWO, unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
-    findings = study.judge("cross_check", "intuition")
-    row = the_row(findings, dbms="otherdb")
-    assert row.verdict == "insufficient"
-    assert evidence_of(row)["state"] == "not_tested"
-    assert row.sentence == (
-        "The mechanism cache is at fault in another DBMS on nvme with ycsb-a (simdb's buffer, rule intuition); "
-        "otherdb has it too, but none of its knobs was tested: try buffer."
-    )
-    assert the_row(findings, dbms="simdb").verdict == "none"
-
-
-def test_a_guilty_mechanism_that_screening_alone_varied_elsewhere_is_named(make_study: Make) -> None:
-    study = make_study(
-        dbms=TWO, unswept=("buffer",), screened=("buffer", "page"), truth={("simdb", "buffer", "32"): SLOW}
-    )
-    row = the_row(study.judge("cross_check", "intuition"), dbms="otherdb")
-    found = evidence_of(row)
-    assert (row.verdict, found["state"]) == ("insufficient", "screened")
-    assert (found["screened_here"], found["swept_here"], found["untested_here"]) == (["buffer"], None, None)
-    assert row.sentence.endswith(
-        "otherdb has it too, but buffer was only screened and not selected for the sweep, without which there is no "
-        "verdict."
-    )
-
-
-def test_a_guilty_mechanism_that_is_innocent_elsewhere_is_none_there(make_study: Make) -> None:
-    row = the_row(
-        make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}).judge("cross_check", "intuition"), dbms="otherdb"
-    )
-    assert (row.verdict, evidence_of(row)["state"]) == ("none", "not_flagged")
-    assert row.sentence.endswith("otherdb has it too, and buffer was tested in it, and not flagged.")
-
-
-def test_a_mechanism_that_is_guilty_everywhere_needs_no_check(make_study: Make) -> None:
-    findings = make_study(dbms=TWO, truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition")
-    assert findings["verdict"].unique().tolist() == ["none"]
-    assert findings["sentence"].str.contains("was flagged as well").all()
-
-
-def test_what_could_not_be_judged_elsewhere_stays_open(make_study: Make) -> None:
-    def fail(run: dict[str, Any]) -> None:
-        if run["dbms"] == "otherdb" and not run["is_sentinel"] and run["repeat"] == 1:
-            run["status"] = "timeout"
-
-    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW}, tweak=fail, repeats=2)
-    row = the_row(study.judge("cross_check", "intuition"), dbms="otherdb")
-    assert (row.verdict, evidence_of(row)["state"]) == ("insufficient", "not_judged")
-
-
-def test_one_dbms_cannot_be_checked_against_another(make_study: Make) -> None:
-    row = the_row(make_study(truth={("buffer", "32"): SLOW}).judge("cross_check", "intuition"))
-    assert row.verdict == "insufficient"
-    assert "the study has only one" in row.sentence
-
-
-def test_only_the_same_device_is_compared(make_study: Make) -> None:
-    study = make_study(dbms=TWO, devices=("hdd", "nvme"), unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
-    found = study.judge("cross_check", "intuition")
-    assert set(found.loc[found["verdict"] == "insufficient", "device"]) == {"hdd", "nvme"}
-
-
-def test_what_an_experiment_withdrew_is_guilty_nowhere(make_study: Make) -> None:
-    study = make_study(dbms=TWO, unswept=("buffer",), truth={("simdb", "buffer", "32"): SLOW})
-    specs = replace(study.specs, rules={name: study.specs.rules[name] for name in ("cross_check", "intuition")})
-    with duckdb.connect(str(study.database), read_only=True) as connection:
-        before = run_rules(connection, specs)
-        tested = [{**row, "confirmed": "no"} if row["verdict"] == "mismatch" else row for row in before]
-        after = run_rules(connection, specs, tested)
-    rules = [row["rule"] for row in before]
-    assert [row["rule"] for row in after] == rules
-    of_others = [index for index, rule in enumerate(rules) if rule != "cross_check"]
-    assert [after[index] for index in of_others] == [tested[index] for index in of_others]
-    assert "insufficient" in {row["verdict"] for row in before if row["rule"] == "cross_check"}
-    assert {row["verdict"] for row in after if row["rule"] == "cross_check"} == {"none"}
-
-
-def test_cross_check_comes_last_whatever_its_position(make_study: Make) -> None:
-    study = make_study(dbms=TWO, truth={("simdb", "buffer", "32"): SLOW})
-    assert study.judge("intuition", "cross_check")["rule"].unique().tolist() == ["intuition"]
-    found = study.judge("cross_check", "intuition")
-    assert "otherdb has it too" in the_row(found, dbms="otherdb").sentence
