@@ -95,7 +95,7 @@ def render_report(
         tuning, side_by_side = build_tuning(data), [*effects_by_case(data), *time_figures(data), *order_figures(data)]
         html = (
             make_environment("knobscope.stages.report")
-            .get_template("template.html.j2")
+            .get_template("page.html.j2")
             .render(
                 head=build_head(data, findings),
                 fastest=list_fastest(data),
