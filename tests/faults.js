@@ -49,6 +49,15 @@ function findWideTables() {
   }).map((table) => `wider than its box: ${words(table)}`);
 }
 
+/** Words that stand outside of the card that they belong to. */
+function findOutside(texts) {
+  return texts.filter((element) => {
+    const card = element.closest("article");
+    for (let at = element; at && at !== card; at = at.parentElement) if (scrolls(at)) return false;
+    return card && element.getBoundingClientRect().right > card.getBoundingClientRect().right + TOLERANCE;
+  }).map((element) => `outside of its card: ${words(element)}`);
+}
+
 function findSmall(texts) {
   return texts.filter((element) => {
     const picture = element.ownerSVGElement;
@@ -145,7 +154,7 @@ addEventListener("load", () => {
   for (const folded of document.querySelectorAll("details")) folded.open = true;
   const texts = listTexts(document.body);
   const found = [
-    ...findSideways(), ...findWideTables(), ...findCut(texts), ...findOverlaps(texts), ...findSmall(texts),
+    ...findSideways(), ...findWideTables(), ...findOutside(texts), ...findCut(texts), ...findOverlaps(texts), ...findSmall(texts),
     ...findPale(texts),
   ];
   const seen = { width: innerWidth, texts: texts.length, dark: matchMedia("(prefers-color-scheme: dark)").matches };

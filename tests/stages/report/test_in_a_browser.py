@@ -1,6 +1,7 @@
 """The report as a reader sees it: on a telephone and on a desk, in light and dark, and on paper."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -47,6 +48,7 @@ BROKEN = """<!DOCTYPE html><html><head>
 <text x="180" y="50">beyond the edge</text>
 <rect x="100" width="60" height="20" fill="#000" fill-opacity="0.6"/><text x="110" y="14">on a tile</text></svg>
 <div style="width: 100px; overflow: auto"><table><tr><td style="min-width: 120px">cell</td></tr></table></div>
+<article style="width: 90px"><b style="white-space: nowrap">words beyond their card</b></article>
 <svg width="50" viewBox="0 0 100 20"><text x="5" y="12" style="font-size: 12px">tiny</text></svg>
 <p style="width: 900px">wide</p></body></html>
 """
@@ -57,6 +59,7 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
     faults = "\n".join(seen.faults)
     assert 'wider than the window: p "wide"' in faults
     assert 'wider than its box: table "cell"' in faults
+    assert 'outside of its card: b "words beyond their card"' in faults
     assert 'too small: text "tiny"' in faults
     assert 'cut off: p "words that are cut"' in faults
     assert 'cut off: text "beyond the edge"' in faults
@@ -111,6 +114,16 @@ def test_tables_of_tpcc_fit_a_window_of_1200_pixels(
     )
     page = render(database, specs, tmp_path)
     assert "Statements per transaction" in page.section("files")
+    assert look_at(page.source, tmp_path, 1200).faults == []
+
+
+def test_a_long_risk_stays_in_its_card(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> None:
+    dbms = specs.dbms["sqlite"]
+    knobs = {name: knob.model_copy(update={"durability": [knob.default]}) for name, knob in dbms.knobs.items()}
+    risky = replace(specs, dbms={**specs.dbms, "sqlite": dbms.model_copy(update={"knobs": knobs})})
+    page = render(changed_study(), risky, tmp_path)
+    risks = [len(risk.text or "") for risk in page.all("span") if risk.get("class") == "risk"]
+    assert max(risks) > 80
     assert look_at(page.source, tmp_path, 1200).faults == []
 
 
