@@ -13,11 +13,11 @@ __all__ = ["RankedKnob", "RoundFit", "draw_ranking", "draw_rounds"]
 
 @dataclass(frozen=True)
 class RankedKnob:
-    """A knob with its permutation importance (drop of R2 when its values are shuffled) and explained share."""
+    """A knob with its permutation importance (drop of R2 when its values are shuffled) and the model's own measure."""
 
     knob: str
     permutation: float
-    explained: float | None
+    own: float | None
     above_noise: bool
     selected: bool
 
@@ -42,7 +42,7 @@ def draw_ranking(width: float, knobs: Sequence[RankedKnob]) -> Canvas:
     ticks = [(scale(tick), format_number(tick)) for tick in linear_ticks(0, scale.high, 3)]
     draw_x_axis(canvas, frame, ticks, "loss of R² when the knob's values are shuffled", grid=True)
     canvas.text(0, 16, "✓ = swept", "tick")
-    canvas.text(width, 16, "importance", "tick", "end")
+    canvas.text(width, 16, "by the model", "tick", "end")
     for index, knob in enumerate(knobs):
         y = frame.top + row * index + row / 2
         canvas.text(0, y + 4, "✓" if knob.selected else "", "strong")
@@ -54,7 +54,7 @@ def draw_ranking(width: float, knobs: Sequence[RankedKnob]) -> Canvas:
         canvas.rect(frame.left, y - 8, max(end - frame.left, 1.5), 16, look, tip)
         if not knob.above_noise:
             canvas.text(end + 5, y + 4, "within noise", "tick")
-        canvas.text(width, y + 4, format_share(knob.explained), "value", "end")
+        canvas.text(width, y + 4, format_share(knob.own), "value", "end")
     return canvas
 
 
