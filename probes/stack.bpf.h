@@ -41,7 +41,8 @@ static __always_inline u64 find_bio_of_stripe(u64 bio, u64 stripe)
 // 0: nothing is above it that we know.
 static __always_inline u64 find_bio_above(u64 bio)
 {
-    u64 end_io = LOAD(bio, bio, bi_end_io, u64), private = LOAD(bio, bio, bi_private, u64);
+    // As words: newer kernels take what a pointer to void leads to for memory, and add no two such addresses.
+    u64 end_io = LOAD_WORD(bio, bio__bi_end_io), private = LOAD_WORD(bio, bio__bi_private);
 #ifdef AT_bio_chain_endio
     if (end_io == AT_bio_chain_endio)  // cut off from a bio that was too large
         return private;

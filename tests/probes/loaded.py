@@ -27,8 +27,8 @@ from program import Program  # noqa: E402
 
 _VERIFIED = 216  # offset of the number of instructions in struct bpf_prog_info
 _DISK = Disk("4095:1", Path(), (Part(Path(), False, 0, 2**64 - 1, 1, 64, Path()),), (), Path(), "")
-#: Form -> what a kernel of that age lacks.
-FORMS = {"typed": {}, "typed, before 6.4": {"loop": None}, "untyped": {"cast": 0}}
+#: Form -> what a kernel of that age lacks; `stacked`: of this age, with all modules that stack devices.
+FORMS = {"typed": {}, "typed, before 6.4": {"loop": None}, "untyped": {"cast": 0}, "stacked": {}}
 
 
 def load(form: str) -> Iterator[Program]:
@@ -41,8 +41,20 @@ def load(form: str) -> Iterator[Program]:
     for probe in (syscalls.SyscallProbe, waits.WaitProbe):
         with closing(probe(Selection())) as loaded:
             yield loaded._program
-    with closing(Counters(read(BLOCK_NEEDS), _DISK, 4096, "device")) as loaded:
+    kernel, disk = read(BLOCK_NEEDS), _DISK
+    if form == "stacked":
+        kernel, disk = replace(kernel, prelude=kernel.prelude + stack(kernel)), replace(_DISK, uppers=("253:0",))
+    with closing(Counters(kernel, disk, 4096, "device")) as loaded:
         yield loaded._program
+
+
+def stack(kernel: Kernel) -> str:
+    """Return what a kernel with all modules that stack devices would say; offsets and addresses are made up."""
+    absent = [member.name for member in BLOCK_NEEDS.members if f"#define HAVE_{member.name} " not in kernel.prelude]
+    lines = [f"#define {name} {8 * number}\n#define HAVE_{name} 1" for number, name in enumerate(absent, 3)]
+    symbols = [name for name in BLOCK_NEEDS.symbols if f"#define AT_{name} " not in kernel.prelude]
+    lines += [f"#define AT_{name} {2**40 + number}ULL" for number, name in enumerate(symbols)]
+    return "\n".join([*lines, "#define r5dev__END 200", ""])
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ def rows(system_python: str) -> list[Row]:
     return found if found[0]["is_typed"] else pytest.skip("this kernel is older than 6.4")
 
 
-@pytest.mark.parametrize("form", ["typed", "typed, before 6.4", "untyped"])
+@pytest.mark.parametrize("form", ["typed", "typed, before 6.4", "untyped", "stacked"])
 def test_each_form_loads(rows: list[Row], form: str) -> None:
     loaded = [row for row in rows if row["form"] == form]
     assert {row["name"] for row in loaded} >= {"on_submit", "on_submitted", "on_exit", "on_waking", "on_issue"}
