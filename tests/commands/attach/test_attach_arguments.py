@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 
 ROOT = Path(__file__).parents[3]
+#: Two processes that begin within a tick of the kernel's clock have begun at the same time.
+_TICK_S = 2 / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize(
@@ -45,12 +48,15 @@ def test_a_server_that_ended_is_not_another_process_with_its_number() -> None:
         target = find_target(
             argparse.Namespace(pid=server.pid, port=None, container=None, cgroup=None, unit=None, move=False)
         )
-        assert target.is_alive
+        was_alive = target.is_alive
         server.kill()
+    time.sleep(_TICK_S)
+    assert was_alive
     assert not target.is_alive
     with start_as(target.pid, ["sleep", "600"]) as stranger:
-        assert not target.is_alive
+        is_alive = target.is_alive
         stranger.kill()
+    assert not is_alive
 
 
 @pytest.mark.real
@@ -62,14 +68,16 @@ def test_a_stranger_with_the_number_of_a_child_that_ended_is_not_counted() -> No
         target = find_target(
             argparse.Namespace(pid=server.pid, port=None, container=None, cgroup=None, unit=None, move=False)
         )
-        assert target.list_processes() == [server.pid, child]
+        both = target.list_processes()
         os.kill(child, signal.SIGKILL)
-        assert wait_until(lambda: not Path("/proc", str(child)).exists())
+        is_gone = wait_until(lambda: not Path("/proc", str(child)).exists())
+        time.sleep(_TICK_S)
         with start_as(child, ["sleep", "600"]) as stranger:
             found = target.list_processes()
             stranger.kill()
         server.kill()
-    assert found == [server.pid]
+    assert is_gone
+    assert (both, found) == ([server.pid, child], [server.pid])
 
 
 def test_who_started_attach_is_no_server(capsys: pytest.CaptureFixture[str]) -> None:
