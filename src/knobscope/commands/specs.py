@@ -72,12 +72,11 @@ def _validate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check_queries(specs: StudySpecs) -> list[SpecProblem]:
-    if not specs.own_rules:
-        return []
-    from knobscope.stages.detect import check_queries  # takes longer to import than most specs to check
+def _check_queries(specs: StudySpecs) -> None:
+    if specs.own_rules:
+        from knobscope.stages.detect import check_queries  # takes longer to import than most specs to check
 
-    return check_queries(specs)
+        check_queries(specs)
 
 
 def _notes_on(files: Iterable[Path]) -> list[str]:

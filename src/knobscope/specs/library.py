@@ -142,11 +142,11 @@ def validate_files(
     root: Path,
     *,
     runnable: bool = False,
-    check_specs: Callable[[StudySpecs], Iterable[SpecProblem]] = lambda specs: (),
+    check_specs: Callable[[StudySpecs], None] = lambda specs: None,
 ) -> list[Path]:
     """Check spec files of any kind (told by their folder); returns them, or raises SpecErrors with all problems.
 
-    `check_specs` looks at studies in which nothing else is wrong.
+    `check_specs` looks at studies in which nothing else is wrong, and raises SpecErrors, too.
     """
     reader = Reader(root, runnable)
     for path in paths:
@@ -167,7 +167,7 @@ def validate_files(
         elif kind == "studies":
             try:
                 specs = load_study(path, root, runnable=runnable, ask_versions=runnable)
-                reader.problems.extend(check_specs(specs))
+                check_specs(specs)
             except SpecErrors as error:
                 reader.problems.extend(error.problems)
         else:

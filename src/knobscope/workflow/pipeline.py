@@ -16,7 +16,7 @@ from typing import Any, Literal
 from knobscope.errors import UserError
 from knobscope.identity import data_identity, hash_identity, run_identity, varied_knobs
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, parse_case, select_fields
+from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.study import Remeasure
 from knobscope.stages.detect import check_queries
@@ -58,8 +58,7 @@ class Pipeline:
             if plans and not workflow.remote_exec:
                 recovery.require_own_files(Path(pipeline.results))
                 pipeline.require_installed()
-                if problems := check_queries(pipeline.specs):
-                    raise SpecErrors(problems)
+                check_queries(pipeline.specs)
             if runs:
                 recovery.require_writable(Path(pipeline.results))
             if runs and not workflow.remote_exec:
@@ -70,7 +69,7 @@ class Pipeline:
             sys.exit(2)
         os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         os.environ[PIPELINE_VARIABLE] = str(os.getpid())
-        for name in ("machine", *(f"device_{device.replace('-', '_')}" for device in pipeline.devices)):
+        for name in ("machine", *pipeline.all_devices):
             workflow.global_resources.setdefault(name, 1)
         if workflow.remote_exec:
             return pipeline

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from knobscope.specs import Rule, StudySpecs
+from knobscope.specs import Rule, SpecErrors, StudySpecs
 from knobscope.specs.models.rule import line_of
 from knobscope.specs.reading.source import SpecProblem, load_document, read_text, show_path
 from knobscope.stages.detect.database import create_schema
@@ -24,8 +24,8 @@ RULE_COLUMNS = {
 _REQUIRED = ("dbms", "device", "workload", "verdict")
 
 
-def check_queries(specs: StudySpecs) -> list[SpecProblem]:
-    """Return what is wrong in the queries of a study's own rules: what they name, and what they return.
+def check_queries(specs: StudySpecs) -> None:
+    """Raise SpecErrors for what is wrong in the queries of a study's own rules: what they name, and what they return.
 
     They are bound to the tables, views and macros of an empty database, and not run; they reach no files. DuckDB
     calculates constants meanwhile.
@@ -33,13 +33,13 @@ def check_queries(specs: StudySpecs) -> list[SpecProblem]:
     import duckdb
 
     if not specs.own_rules:
-        return []
+        return
     with duckdb.connect() as connection:
         create_schema(connection)
         tables = open_to_rules(connection, specs)
-        return [
-            problem for rule in specs.own_rules for problem in _check_query(connection, rule, tables, specs.thresholds)
-        ]
+        rules = (_check_query(connection, rule, tables, specs.thresholds) for rule in specs.own_rules)
+        if problems := [problem for found in rules for problem in found]:
+            raise SpecErrors(problems)
 
 
 def open_to_rules(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> set[str]:

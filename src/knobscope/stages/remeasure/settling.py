@@ -34,7 +34,7 @@ def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> Fin
     if confirmed is None or is_short or not shares or finding.get("effect") is None:
         return {"confirmed": "not_tested", "confirmation": confirmation}
     if confirmed and max(share.low for _, share in shares) < _SURELY_GONE:
-        unsure = "The runs themselves do not show it, and surely less than a quarter disappears: no cause is named."
+        unsure = "The runs themselves do not show it, and less than a quarter may disappear: no cause is named."
         return {"confirmed": "not_tested", "confirmation": f"{confirmation} {unsure}"}
     if confirmed and abs(math.log1p(finding["effect"] or 0.0)) < answer.question.least:
         return {"confirmed": "not_tested", "confirmation": f"{confirmation} The effect is too small to be a mismatch."}
