@@ -7,10 +7,10 @@
 -- Mismatch: in the median run, the device is busy for least_waiting of the time or more, and less than enough_used of
 --        its ability is used: reads and writes per second, or bytes per second, as shares of the best that fio reached
 --        (reads and writes added). If waits were watched, clients must wait for it for as long. Where flushes take
---        held_share of the time (if waits were watched, of that of the clients) or more, it is held back by them, or by
---        the units that writes fill in part (write_unit_us for their share of the writes), whichever takes longer; else
---        by depth, where it is below half of the depth at which the device saturates; else by the kind of requests. One
---        row per case, without a knob.
+--        held_share of the time that the device is busy (if waits were watched, that clients wait for it) or more, it is
+--        held back by them, or by the units that writes fill in part (write_unit_us for their share of the writes),
+--        whichever takes longer; else by depth, where it is below half of the depth at which the device saturates; else
+--        by the kind of requests. One row per case, without a knob.
 -- None: the device is busy, or waited for, for less than that, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the device has no profile, or the runs use more than most_used of the ability in it, which
@@ -103,10 +103,12 @@ judged AS (
         coalesce(waited.possibly_waiting < getvariable('least_waiting'), false) AS is_seldom_waited,
         busy >= getvariable('least_waiting') AND used < getvariable('enough_used') AND NOT is_seldom_waited AS is_mismatch,
         CASE WHEN decides(
-            flushed.waiting, flushed.waiting, flushed.possibly_waiting - flushed.waiting, getvariable('held_share')
+            flushed.waiting, flushed.waiting, flushed.possibly_waiting - flushed.waiting,
+            getvariable('held_share') * surely_waiting
         ) THEN flushed.waiting END AS waiting_for_flushes,
         CASE
-            WHEN coalesce(waiting_for_flushes, flushing) >= getvariable('held_share') THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
+            WHEN coalesce(waiting_for_flushes / nullif(surely_waiting, 0), flushing / nullif(busy, 0)) >= getvariable('held_share')
+                THEN CASE WHEN fill_us > us_per_flush / 2 THEN 'units' ELSE 'flush' END
             WHEN depth < full_depth / 2 THEN 'depth'
             ELSE 'requests'
         END AS held_by,
