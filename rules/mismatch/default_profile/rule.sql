@@ -18,7 +18,8 @@
 --        has queue depths; depth holds the device back, and nearly as many requests are in flight as there are client
 --        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
 --        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
---        busy_processors of the time, so no device would make it much faster; where waits were not watched, CPU time
+--        busy_processors of the time, or, without watched waits, for more than least_waiting leaves, so no device would
+--        make it much faster; where waits were not watched, CPU time
 --        leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they were,
 --        clients were seen to wait for it for less, and may wait for it behind locks and threads that were not followed.
 -- Penalty: none: one profile does not show what the DBMS would gain.
@@ -120,7 +121,9 @@ judged AS (
             WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
             WHEN is_mismatch AND NOT coalesce(is_told, true) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
-            WHEN is_mismatch AND processors >= getvariable('busy_processors')
+            -- Time in which processors compute disappears with no device.
+            WHEN is_mismatch AND processors >= getvariable('busy_processors') THEN 'processors'
+            WHEN is_mismatch AND NOT coalesce(is_told, false) AND processors > 1 - getvariable('least_waiting')
                 THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.
             WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads
@@ -145,7 +148,7 @@ SELECT
         reads_per_s: reads, writes_per_s: writes, flushes_per_s: flushes,
         read_bytes_per_request: read_bytes / nullif(reads, 0), write_bytes_per_request: write_bytes / nullif(writes, 0),
         asynchronous_share: asynchronous_share, requests_per_call: requests_per_call,
-        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, surely_waiting: surely_waiting, waits_watched: waiting_for_flushes IS NOT NULL,
+        reads_per_op: reads_per_op, threads: threads, processors_share: processors, waiting_share: waiting_share, surely_waiting: surely_waiting, waits_watched: waiting_for_flushes IS NOT NULL, is_told: coalesce(is_told, false),
         waiting_for_flushes: waiting_for_flushes, is_seldom_waited: is_seldom_waited,
         held_by: CASE WHEN is_mismatch THEN held_by END, least_waiting: getvariable('least_waiting'),
         runs: runs, obstacle: obstacle, watched: watched

@@ -12,14 +12,15 @@
 --        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that
 --        time or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this
 --        device; if waits were watched, the time that clients waited for flushes), and each of both with request_cpu_us,
---        since they take CPU of their own. Nor if cpu_share of the additional CPU time is more than the slower one's requests
---        in order can have taken: request_cpu_us each, and order_cpu_us for a KiB.
+--        since they take CPU of their own. Nor if cpu_share of the additional CPU time is more than putting the slower
+--        one's requests in order takes: request_cpu_us each, and order_cpu_us for a KiB.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
---        CPU per operation move the same way; flushes, writes, other work or something other than CPU explain the loss.
+--        CPU per operation move the same way; flushes, writes, or something other than CPU explain the loss, or cpu_share of
+--        the additional CPU time is ten times what putting requests in order takes.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
 --        shares; no more writes and no more bytes read in order per second; without waits, several clients, whose CPU time
---        accounts for the loss only if they share a processor.
+--        accounts for the loss only if they share a processor; more additional CPU time than putting requests in order takes.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (
@@ -132,8 +133,9 @@ judged AS (
             WHEN is_significant(writes, writes_q) AND writing_us >= (1 - getvariable('cpu_share')) * slow_us
                 THEN 'writes'
             WHEN coalesce(computed_high, cpu_us / nullif(difference_us, 0), 0) < getvariable('cpu_share') THEN 'time'
-            WHEN order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
+            WHEN 10 * order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
         END AS explained_by,
+        coalesce(order_us < getvariable('cpu_share') * cpu_us, false) AS is_much_work,
         -- The side of a share's change that would matter is that of CPU, once that is known.
         -- Of a kind of which there is hardly any, no order can be known, nor matters.
         coalesce(
@@ -149,7 +151,7 @@ judged AS (
 verdicts AS (
     SELECT *,
         costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
-        can_be AND coalesce(
+        can_be AND NOT is_much_work AND coalesce(
             computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us, false
         ) AS is_mismatch,
         CASE
@@ -160,6 +162,7 @@ verdicts AS (
             WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
+            WHEN can_be AND is_much_work THEN 'much_work'
             WHEN can_be AND computed IS NULL THEN 'shared_processors'
             WHEN can_be THEN 'noise_of_waits'
             WHEN costs AND (writes_ordered OR reads_ordered) THEN 'same_rate'
