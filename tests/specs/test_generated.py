@@ -64,6 +64,20 @@ def test_an_editor_accepts_shipped_specs(path: Path) -> None:
     assert first == f"# yaml-language-server: $schema=../schemas/{kind}.json"
 
 
+def test_a_value_without_arguments_is_what_the_server_does_by_itself() -> None:
+    """The report's settings to copy are for servers whose start is not that of the spec."""
+    unwritten = [
+        (path.stem, name, value, knob.get("built_in", knob["default"]))
+        for path in SPECS
+        for name, knob in load_document(path).data.get("knobs", {}).items()
+        if KIND[path.parent.name] == "dbms"
+        for value, written in knob.get("writing", {}).get("by_value", {}).items()
+        if not written
+    ]
+    assert unwritten
+    assert [one for one in unwritten if one[2] != one[3]] == []
+
+
 def test_guide_to_a_new_dbms_is_a_valid_spec(tmp_path: Path) -> None:
     """The YAML blocks of the guide, one after the other, are the file that it builds."""
     guide = (ROOT / "docs/how-to/adding-a-dbms.md").read_text()
