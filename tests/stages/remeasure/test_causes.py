@@ -132,6 +132,8 @@ def test_a_rule_is_judged_by_the_device_without_what_it_blames() -> None:
     assert part.endswith("That is a part of it, and certainly less than half; the cause of the rest is not known.")
     noisy = answer({ITSELF: 2200}, asked)
     noisy.shares["flush"] = Share(1.0, -math.inf, math.inf)
+    assert noisy.describe().endswith("more per operation. These runs cannot tell what the cause is.")
+    noisy.question = replace(asked, clients=2)
     assert noisy.describe().endswith("per operation, over all clients. These runs cannot tell what the cause is.")
     spent = replace(ask(), blamed=frozenset({"everything"}))
     wasted = judge_finding(answer(CPU, spent), cause("io_sequentiality"), "It sorts.")

@@ -67,7 +67,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield made
 
 
-def dump(configuration: dict[str, str]) -> str:
+def dump(configuration: dict[str, Any]) -> str:
     return json.dumps(configuration)
 
 
@@ -105,6 +105,24 @@ def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(
     effect = finding("flush", "synchronous", "off")
     questions = ask_questions([effect, slower, effect], specs, connection, most=4, what_if=4)
     assert [(one.is_level, one.findings) for one in questions] == [(False, (0, 2)), (True, (1,))]
+
+
+@pytest.mark.parametrize(("threads", "factor", "clients"), [(4, None, 4), (1, None, 1), (1, 8, 8)])
+def test_a_question_knows_how_many_clients_share_the_time(
+    threads: int, factor: int | None, clients: int, specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    workload = specs.workloads["ycsb-a"].model_copy(update={"threads": threads})
+    if factor is not None:
+        setting = dump({**OFF, "workload.threads": factor})
+        connection.execute("UPDATE plan SET configuration = ? WHERE config_id = 'o'", [setting])
+    (asked,) = ask_questions(
+        [finding("flush", "synchronous", "off")],
+        replace(specs, workloads={**specs.workloads, "ycsb-a": workload}),
+        connection,
+        most=4,
+        what_if=4,
+    )
+    assert asked.clients == clients
 
 
 def test_the_headline_is_measured_again_once(specs: StudySpecs, connection: duckdb.DuckDBPyConnection) -> None:

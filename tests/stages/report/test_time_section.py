@@ -1,6 +1,7 @@
 """Where the time goes: parts of the time per operation, of known devices."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,14 @@ def test_without_a_clear_effect_there_is_nothing_to_divide(changed_study: Change
 def test_without_bpf_nobody_knows_what_the_device_did(changed_study: Change, specs: StudySpecs) -> None:
     with StudyData.open(changed_study("DELETE FROM run_depths"), specs) as data:
         assert time_figures(data) == []
+
+
+@pytest.mark.parametrize(("threads", "is_shared"), [(1, False), (2, True)])
+def test_time_of_all_clients_is_said_of_several(
+    changed_study: Change, specs: StudySpecs, threads: int, is_shared: bool
+) -> None:
+    workloads = {name: workload.model_copy(update={"threads": threads}) for name, workload in specs.workloads.items()}
+    with StudyData.open(changed_study(*HALF_BUSY), replace(specs, workloads=workloads)) as data:
+        caption = plain(time_figures(data)[-1].caption)
+    assert ("over all clients" in caption, "all clients together take" in caption) == (is_shared, is_shared)
+    assert ("the client takes" in caption) != is_shared

@@ -298,15 +298,16 @@ class Answer:
     def tell_effect(self) -> str:
         """Say how much longer or shorter an operation took on the device itself."""
         amount, question, setting = self.amounts[ITSELF], self.question, self._setting
+        unit = "per operation" + (", over all clients" if question.clients > 1 else "")
         if question.is_level:
             time = loosen_units(format_micros(amount.mean - question.remainder.mean))
             excess = f"more than on {question.other_device} " if question.other_device else ""
-            return f"{setting} took {time} {excess}per operation, over all clients"
+            return f"{setting} took {time} {excess}{unit}"
         if question.other_device is not None:
             fold = format_fold(amount.mean - question.remainder.mean)
             return f"{setting} did {fold} as much as on {question.other_device}, relative to the default"
         more = "more" if amount.mean > 0 else "less"
-        return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} per operation, over all clients"
+        return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} {unit}"
 
     def _conclude(self) -> str:
         everything = self.shares.get(EVERYTHING)

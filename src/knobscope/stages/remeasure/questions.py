@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from knobscope.specs import Case, Device, StudySpecs, Value
+from knobscope.specs import Case, Device, StudySpecs, Value, split_configuration
 from knobscope.stages.detect import find_excuse, is_own_knob
 from knobscope.stages.plan import case_space, list_dependents
 from knobscope.stages.remeasure.properties import MERGED, blamed_properties, layered_devices, what_if_devices
@@ -99,6 +99,7 @@ class Question:
     devices once it shows again on its own device: to those without a property that is `blamed`, or to all where a study
     asks for them.
     A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
+    `clients` is the larger number of client threads of the two configurations.
     """
 
     case: Case
@@ -115,6 +116,7 @@ class Question:
     followed: bool = True
     blamed: frozenset[str] = frozenset()
     risk: str | None = None
+    clients: int = 1
 
     def asks(self, name: str) -> bool:
         """Whether it goes on to the what-if device of a property."""
@@ -186,7 +188,7 @@ def ask_questions(
                 blamed=earlier.blamed | blamed,
             )
         elif device in specs.devices and (followed or not (is_level or is_left_open)) and len(questions) < room:
-            question = _pose(row, (index,), device, other_device, connection, is_level=is_level)
+            question = _pose(row, (index,), device, other_device, specs, connection, is_level=is_level)
             if question is not None:
                 questions[key] = replace(question, followed=followed, blamed=blamed, least=least)
     return list(questions.values())
@@ -239,7 +241,7 @@ def ask_headline(
             row for row in rows if row["device"] in specs.devices and is_own_knob(specs, row["dbms"], str(row["knob"]))
         )
         for row in itertools.islice(of_knobs, 1):
-            question = _pose(row, (), str(row["device"]), None, connection, is_level=False)
+            question = _pose(row, (), str(row["device"]), None, specs, connection, is_level=False)
             if question is None or (question.case, question.knob, question.value) in known:
                 continue
             known.add((question.case, question.knob, question.value))
@@ -305,6 +307,7 @@ def _pose(
     findings: tuple[int, ...],
     device: str,
     other_device: str | None,
+    specs: StudySpecs,
     connection: "duckdb.DuckDBPyConnection",
     *,
     is_level: bool,
@@ -316,17 +319,20 @@ def _pose(
     if changed is None or remainder is None:
         return None
     swept = None if is_level else _read_effect(row, device, connection)
+    configuration, usual = json.loads(changed), json.loads(reference)
+    workload = specs.workloads[row["workload"]]
     return Question(
         case=Case(row["dbms"], device, row["workload"]),
         knob=row["knob"],
         value=row["value"],
-        configuration=json.loads(changed),
-        reference=json.loads(reference),
+        configuration=configuration,
+        reference=usual,
         findings=findings,
         other_device=other_device,
         remainder=remainder,
         is_level=is_level,
         swept=swept if swept is not None and swept.minus(remainder).is_clear() else None,
+        clients=max(split_configuration(workload, values)[0].threads for values in (configuration, usual)),
     )
 
 

@@ -1,7 +1,7 @@
 """Where the time goes: what the device does while an operation takes its time, by setting."""
 
 from knobscope.figures import Figure, TimeBar, TimePart, draw_times, slug
-from knobscope.specs import Case
+from knobscope.specs import Case, factor_knob
 from knobscope.stages.report.sections.effects import name_setting, read_effect
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.text.formats import format_micros, join_words
@@ -70,9 +70,12 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
         return None
     shown = clear[: _MOST_BARS - 1]
     bars = [_bar("default", default), *(_bar(name_setting(data, row), row) for row in shown)]
-    sentences = [_tell(data, row, default) for row in shown if row["beside"] is None]
+    is_one = not data.is_imported and all(_count_clients(data, case, row) == 1 for row in (default, *shown))
+    who = "the client takes" if is_one else "all clients together take"
+    sentences = [_tell(data, row, default, who) for row in shown if row["beside"] is None]
     omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
-    summary = "Median time per operation, over all clients, by what the device does meanwhile."
+    unit = "Median time per operation" + ("" if is_one else ", over all clients")
+    summary = f"{unit}, by what the device does meanwhile."
     return Figure(
         name=slug("times", *str(case).split("/")),
         title=f"{name_case(case)}: where the time goes",
@@ -89,7 +92,11 @@ def _bar(name: str, row: Row) -> TimeBar:
     return TimeBar(name, note, [TimePart(label, look, row[part]) for part, (label, look) in _PARTS.items()])
 
 
-def _tell(data: StudyData, row: Row, default: Row) -> str:
+def _count_clients(data: StudyData, case: Case, row: Row) -> int:
+    return int(row["value"]) if row["knob"] == factor_knob("threads") else data.specs.workloads[case.workload].threads
+
+
+def _tell(data: StudyData, row: Row, default: Row, who: str) -> str:
     """Say what the time that a value saves or costs consists of."""
     change = row["total_us"] - default["total_us"]
     parts = {part: row[part] - default[part] for part in _PARTS}
@@ -101,7 +108,7 @@ def _tell(data: StudyData, row: Row, default: Row) -> str:
     cpu = None if row["cpu_us"] is None or default["cpu_us"] is None else row["cpu_us"] - default["cpu_us"]
     computing = "" if cpu is None or not cpu else f"; the DBMS takes {_more(cpu)} of CPU time"
     return (
-        f"With {name_setting(data, row)} all clients together take {_more(change)} per operation: "
+        f"With {name_setting(data, row)} {who} {_more(change)} per operation: "
         f"the device {join_words(contributions)}{computing}."
     )
 
