@@ -1,5 +1,7 @@
 """Rules of strangers: a query reads and writes no file, a template ends; each limit has a sentence."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,15 +21,20 @@ ABOUT = "name: mine\ntitle: Mine\nquestion: Is it?\nneeds: [cases]\n"
 
 
 def judge(folder: Path, query: str = ROW, sentence: str = "No.") -> list[dict[str, object]]:
+    mine = write_rule(folder, query, sentence)
+    with duckdb.connect() as connection:
+        create_schema(connection)
+        return run_rules(connection, replace(make_specs(), rules={"mine": read_rule(mine)}))
+
+
+def write_rule(folder: Path, query: str, sentence: str = "No.") -> Path:
     mine = folder / "mine"
-    mine.mkdir()
+    mine.mkdir(exist_ok=True)
     (mine / "rule.sql").write_text(HEADER + query)
     (mine / "rule.yaml").write_text(ABOUT)
     macros = (f"{{% macro if_{name}() %}}{sentence}{{% endmacro %}}" for name in ("mismatch", "none", "insufficient"))
     (mine / "sentence.j2").write_text("\n".join(macros))
-    with duckdb.connect() as connection:
-        create_schema(connection)
-        return run_rules(connection, replace(make_specs(), rules={"mine": read_rule(mine)}))
+    return mine
 
 
 @pytest.mark.parametrize(
@@ -61,6 +68,42 @@ def test_a_query_has_limits_of_time_and_memory(monkeypatch: pytest.MonkeyPatch, 
         judge_again = tmp_path / "again"
         judge_again.mkdir()
         judge(judge_again, f"{ROW}, len(list(a))::DOUBLE AS effect FROM range(1_000_000_000) r(a)")
+
+
+def test_one_call_of_a_function_has_a_limit_of_memory(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="needs more memory than it may have"):
+        judge(tmp_path, f"{ROW}, len(range(400_000_000 + a))::DOUBLE AS effect FROM range(1) r(a)")
+
+
+#: Binds the query of a rule as `validate` does, and prints the memory that this took in MiB.
+BIND = """
+import resource, sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.append(sys.argv[1])
+from canaries import make_specs
+from knobscope.specs import read_rule
+from knobscope.stages.detect import check_queries, rule_queries
+
+rule_queries._BINDING_SECONDS = float(sys.argv[3])
+check_queries(replace(make_specs(), rules={"mine": read_rule(Path(sys.argv[2]))}))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+def bind(folder: Path, constant: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    rule = write_rule(folder, f"{ROW}, {constant}::DOUBLE AS effect")
+    command = [sys.executable, "-c", BIND, str(Path(__file__).parent), str(rule), str(seconds)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+
+
+def test_constants_that_are_calculated_to_bind_a_query_have_limits(tmp_path: Path) -> None:
+    large = bind(tmp_path, "len(range(400_000_000))")
+    assert (large.returncode, large.stderr) == (0, "")
+    assert int(large.stdout) < 2048, "MiB; the list alone has 3,052"
+    endless = bind(tmp_path, "abs(levenshtein(repeat('ab', 1_000_000), repeat('ba', 1_000_000)))", seconds=0.3)
+    assert endless.returncode == 2
+    assert "mine/rule.sql: found a query on which DuckDB works for more than 0.3 s" in endless.stderr
 
 
 @pytest.mark.parametrize(

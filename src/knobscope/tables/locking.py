@@ -3,20 +3,26 @@
 What a stranger's database, parquet file or rule makes DuckDB do stays inside the process, and ends.
 """
 
+import os
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
+from knobscope.processes.own_memory import limit_memory
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LOCKED", "MOST_ROWS", "describe_refusal", "fetch_limited", "lock", "open_files"]
+__all__ = ["LOCKED", "MOST_ROWS", "bounded", "describe_refusal", "fetch_limited", "lock", "open_files"]
 
 MEMORY = "1GiB"
 SECONDS = 300
+#: Memory beyond what the process has: half is for what DuckDB counts, half for results of functions, which it does not.
+_BYTES = 1 << 31
 #: Rows that become objects of Python at once; a study of 66,540 runs has 24,360 findings, its longest table read whole.
 MOST_ROWS = 1_000_000
 
@@ -54,6 +60,28 @@ def open_files(paths: Sequence[Path]) -> Iterator["duckdb.DuckDBPyConnection"]:
     with duckdb.connect() as connection:
         lock(connection, paths)
         yield connection
+
+
+@contextmanager
+def bounded(source: str, seconds: float = SECONDS + 10) -> Iterator[None]:
+    """Bound memory and time of a stranger's query also within one call of a function, where DuckDB does not look.
+
+    Such a call cannot be interrupted: one that takes longer ends this process, with a sentence and exit code 2.
+    """
+
+    def end() -> None:
+        found = f"found a query on which DuckDB works for more than {seconds:g} s and cannot be interrupted"
+        print(f"knobscope: {source}: {found}; expected one that ends", file=sys.stderr, flush=True)
+        os._exit(2)
+
+    watchdog = threading.Timer(seconds, end)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        with limit_memory(_BYTES):
+            yield
+    finally:
+        watchdog.cancel()
 
 
 def fetch_limited(connection: "duckdb.DuckDBPyConnection") -> list[tuple[Any, ...]]:

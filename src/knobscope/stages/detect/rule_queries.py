@@ -8,7 +8,7 @@ from knobscope.specs import Rule, SpecErrors, StudySpecs
 from knobscope.specs.models.rule import line_of
 from knobscope.specs.reading.source import SpecProblem, load_document, read_text, show_path
 from knobscope.stages.detect.database import create_schema
-from knobscope.tables import TABLES, describe_refusal, lock
+from knobscope.tables import TABLES, bounded, describe_refusal, lock
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,13 +22,15 @@ RULE_COLUMNS = {
     if name not in ("rule", "cause", "sentence", "confirmed", "confirmation")
 }
 _REQUIRED = ("dbms", "device", "workload", "verdict")
+#: The slowest of the shipped queries is bound in 0.2 s.
+_BINDING_SECONDS = 10
 
 
 def check_queries(specs: StudySpecs) -> None:
     """Raise SpecErrors for what is wrong in the queries of a study's own rules: what they name, and what they return.
 
     They are bound to the tables, views and macros of an empty database, and not run; they reach no files. DuckDB
-    calculates constants meanwhile.
+    calculates constants meanwhile, which have their own limits of time and memory.
     """
     import duckdb
 
@@ -67,7 +69,8 @@ def _check_query(
             expected = f"one of {', '.join(sorted(thresholds))}"
             yield SpecProblem(show_path(rule.query_file), line, "", f"no threshold {match[1]!r}", expected)
     try:
-        columns = connection.execute(f"DESCRIBE {text}").fetchall()
+        with bounded(show_path(rule.query_file), _BINDING_SECONDS):
+            columns = connection.execute(f"DESCRIBE {text}").fetchall()
     except duckdb.Error as error:
         yield describe_error(rule, error)
     else:

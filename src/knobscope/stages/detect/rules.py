@@ -25,7 +25,7 @@ from knobscope.stages.detect.rule_queries import (
     open_to_rules,
 )
 from knobscope.stages.detect.shares import add_shares
-from knobscope.tables import fetch_limited, insert_rows
+from knobscope.tables import bounded, fetch_limited, insert_rows
 from knobscope.tables.detection import FindingRow, ReturnedRow
 from knobscope.text.sentences import Sentences
 
@@ -152,7 +152,8 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
     _refuse(check_needs(rule, tables))
     path = show_path(rule.query_file)
     try:
-        connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {read_text(rule.query_file)}")
+        with bounded(path):
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE returned AS {read_text(rule.query_file)}")
     except duckdb.Error as error:
         raise SpecErrors([describe_error(rule, error)]) from error
     returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]

@@ -4,13 +4,13 @@ Jinja's sandbox keeps a template from files and from Python's own objects, not f
 gigabytes.
 """
 
-import os
-import resource
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from knobscope.processes.own_memory import limit_memory
 
 __all__ = ["BYTES", "CHARACTERS", "SECONDS", "TooExpensiveError", "limited"]
 
@@ -37,29 +37,16 @@ def limited(seconds: float) -> Iterator[None]:
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise TooExpensiveError(f"more than {SECONDS:g} s of processor time for the sentences of this rule")
 
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = _address_space() + BYTES
-    least = min(limit for limit in (wanted, soft, hard) if limit != resource.RLIM_INFINITY)
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGPROF, stop) if is_main else None
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (least, hard))
-        if is_main:
-            signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))
-        yield
+        with limit_memory(BYTES):
+            if is_main:
+                signal.setitimer(signal.ITIMER_PROF, max(seconds, 0.001))
+            yield
     except MemoryError as error:
         raise TooExpensiveError(f"more than {BYTES >> 20} MiB of memory for one sentence") from error
     finally:
         if is_main:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.signal(signal.SIGPROF, before)
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def _address_space() -> int:
-    """Return the bytes that this process has mapped; it is asked for with every sentence, and no `Path` is as fast."""
-    file = os.open("/proc/self/statm", os.O_RDONLY)
-    try:
-        return int(os.read(file, 64).split()[0]) * resource.getpagesize()
-    finally:
-        os.close(file)
