@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from knobscope.servers import (
 from knobscope.specs import Dbms, Introspection, Trial, Workload
 from knobscope.stages.prepare import load_session
 
-__all__ = ["Answer", "ask_catalogue", "learn", "read_settings"]
+__all__ = ["Answer", "ask_catalogue", "learn", "read_settings", "state_own_defaults"]
 
 #: The client that asks wants to know a workload, though it does not run it.
 _NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
@@ -79,10 +80,6 @@ def _ask(instance: Instance, introspection: Introspection) -> Answer:
     listed = dict(read_back(replace(session, readback={"query": query, "each": each}), instance.start).effective)
     version = listed.pop(_VERSION) if each else read_version(instance)
     rows = {name: _parse(name, text) if introspection.query else {"default": text} for name, text in listed.items()}
-    for name, knob in instance.dbms.knobs.items():
-        own = knob.own_default
-        if name in rows and own is not None and knob.built_in is not None:  # in force is what the spec chose instead
-            rows[name]["default"] = instance.dbms.write(name, own)
     for trial in introspection.trials:
         attempts = {
             name: [statement.format(knob=name) for statement in trial.statements]
@@ -97,6 +94,18 @@ def _ask(instance: Instance, introspection: Introspection) -> Answer:
         for name, answer in answers.items():
             rows[name] = {**learn(trial, answer), **rows[name]}
     return Answer(version or "", rows)
+
+
+def state_own_defaults(dbms: Dbms, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the settings with the DBMS's own defaults: in force is what the spec chose instead, or the machine."""
+    stated = {name: dict(row) for name, row in rows.items()}
+    for name, knob in dbms.knobs.items():
+        if name in rows and knob.built_in is not None:
+            own = knob.own_default
+            stated[name]["default"] = dbms.write(name, knob.default if own is None else own)
+            if own is None:
+                stated[name]["built_in"] = knob.built_in
+    return stated
 
 
 def learn(trial: Trial, answer: str) -> dict[str, str]:

@@ -95,13 +95,13 @@ def _read_knob(introspection: Introspection, name: str, row: Mapping[str, Any]) 
         shape = _number(kind, columns, introspection.reach)
     else:
         shape = _boolean(columns) if kind == "boolean" else _enum(columns)
-    unit = {"unit": str(columns["unit"])} if columns.get("unit") else {}
+    words = {key: str(columns[key]) for key in ("built_in", "unit") if columns.get(key)}
     texts = {key: " ".join(str(columns.get(key, "")).split()) for key in ("category", "description")}
     given: dict[str, Any] = {key: columns[key] for key in ("writing", "readable") if key in columns}
     knob: dict[str, Any] = {
         "type": kind,
         **shape,
-        **unit,
+        **words,
         "apply": apply,
         **given,
         "mechanism": "other",

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from knobscope.commands.introspect.asking import ask_catalogue, read_settings
+from knobscope.commands.introspect.asking import ask_catalogue, read_settings, state_own_defaults
 from knobscope.commands.introspect.catalogue import Catalogue, read_catalogue
 from knobscope.commands.introspect.comments import read_comments
 from knobscope.commands.introspect.writing import render_catalogue, render_knobs
@@ -31,7 +31,7 @@ def _run(args: argparse.Namespace) -> int:
     answer = ask_catalogue(dbms) if args.settings is None else read_settings(args.settings)
     if dbms.introspect is None:
         raise UserError(f"{args.dbms} has no `introspect`, which says what the words of {args.settings} mean")
-    rows = _add_comments(dbms.introspect, answer.rows)
+    rows = _add_comments(dbms.introspect, state_own_defaults(dbms, answer.rows))
     raw_catalogue = read_catalogue(dbms.introspect, rows, dbms.knobs.keys())
     labelled = read_labelled(args.root / "specs/dbms")
     code = _follow_settings(dbms, args.program, raw_catalogue)

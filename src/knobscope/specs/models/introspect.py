@@ -13,10 +13,10 @@ from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
 __all__ = ["CATALOGUE_KEYS", "Introspection", "Trial"]
 
-#: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing. `writing`,
-#: `readable` and `source` are those of a knob in a spec; `no_knob` says why a setting is none.
+#: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing. `built_in`,
+#: `writing`, `readable` and `source` are those of a knob in a spec; `no_knob` says why a setting is none.
 CATALOGUE_KEYS = (
-    *("type", "unit", "min", "max", "values", "default", "context", "category", "description"),
+    *("type", "unit", "min", "max", "values", "default", "built_in", "context", "category", "description"),
     *("writing", "readable", "source", "no_knob"),
 )
 
@@ -55,9 +55,9 @@ class Introspection(SpecModel):
         min_length=1,
         description="One statement that returns rows of (name, a JSON object). The keys of the object are columns of "
         "the catalogue: type, unit, min, max, values (a list, or a text with commas), default, context, category, "
-        "description; writing, readable and source as in a knob; no_knob: why it is none. Those that a DBMS does not "
-        "have are left out. Without it the settings are those that `readback` lists, and their values in force are the "
-        "defaults.",
+        "description; built_in, writing, readable and source as in a knob; no_knob: why it is none. Those that a DBMS "
+        "does not have are left out. Without it the settings are those that `readback` lists, and their values in "
+        "force are the defaults.",
     )
     trials: list[Trial] = Field(
         default_factory=list, description="Where the list says too little: what is tried with every setting, in turn."
