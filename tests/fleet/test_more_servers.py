@@ -64,11 +64,12 @@ def test_a_rewrite_of_cassandra_makes_one_file_of_all(open_directory: Path) -> N
     cassandra = read_dbms("cassandra")
     scans = read_spec(ROOT / "specs/workloads/ycsb-scan.yaml", Workload, None)[1]
 
-    def count_files(*, rewrite: bool) -> int:
+    def count_files(*, rewrite: bool, records: int = 25000) -> int:
         parameters = {**scans.parameters, "rewrite": rewrite}
-        workload = scans.model_copy(update={"records": 25000, "parameters": parameters})
+        workload = scans.model_copy(update={"records": records, "parameters": parameters})
         data = prepare_snapshot(cassandra, workload, {}, open_directory).directory
         return len([*data.glob("**/usertable-*/*-Data.db")])
 
     assert count_files(rewrite=False) > 1
     assert count_files(rewrite=True) == 1
+    assert count_files(rewrite=True, records=500) == 1  # nothing to compact

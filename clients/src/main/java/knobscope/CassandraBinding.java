@@ -41,6 +41,7 @@ public final class CassandraBinding extends DB implements ReadsBack, CountsRecor
   private static final Duration PATIENCE = Duration.ofSeconds(20);
   private static final Duration COMPACTION = Duration.ofMinutes(10);
   private static final Duration PAUSE = Duration.ofMillis(50);
+  private static final Duration QUIET = Duration.ofSeconds(2);
 
   private static CqlSession session;
   private static int users;
@@ -89,19 +90,23 @@ public final class CassandraBinding extends DB implements ReadsBack, CountsRecor
   }
 
   /**
-   * No statement waits for a compaction: a select among the fixed ones is repeated until there is a row. There is none
-   * where a table is in one file already.
+   * No statement waits for a flush or a compaction: a select among the fixed ones lists what is under way, and is
+   * repeated until it has had no row for a while. A table that is in one file already has nothing to wait for.
    */
   private static void setUp(Settings settings) throws IOException, DBException {
     try {
       for (String statement : settings.init()) {
-        long end = System.nanoTime() + COMPACTION.toNanos();
-        while (session.execute(statement).one() == null && statement.startsWith("select")) {
-          if (System.nanoTime() > end) {
-            throw new DBException("no row within " + COMPACTION + ": " + statement);
-          }
+        long start = System.nanoTime();
+        long busy = start;
+        do {
           LockSupport.parkNanos(PAUSE.toNanos());
-        }
+          if (session.execute(statement).one() != null) {
+            busy = System.nanoTime();
+          }
+          if (busy - start > COMPACTION.toNanos()) {
+            throw new DBException("still a row after " + COMPACTION + ": " + statement);
+          }
+        } while (statement.startsWith("select") && System.nanoTime() - busy < QUIET.toNanos());
       }
     } catch (DriverException e) {
       throw new RefusedException(e);
