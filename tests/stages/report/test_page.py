@@ -13,6 +13,8 @@ from pages import SVG, XHTML, Page, render
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 from knobscope.stages.report import render_report
+from knobscope.stages.report.sections.devices import build_devices
+from knobscope.study_data.study import StudyData
 
 Change = Callable[..., Path]
 
@@ -28,6 +30,16 @@ def test_page_answers_in_its_first_sentence(page: Page) -> None:
     )
     assert match, first
     assert abs(int(match[1]) - 31) <= 4
+
+
+def test_a_property_of_a_device_has_a_name_of_the_field(changed_study: Change, specs: StudySpecs) -> None:
+    changed = changed_study(
+        "INSERT INTO device_property (device, property, value, unit, confidence, because) "
+        "SELECT DISTINCT device, 'reads_beside_writes', 2.7, 'ratio', 'high', 'medians' FROM device_profile"
+    )
+    with StudyData.open(changed, specs) as data:
+        shown = [(row.name, row.measured) for device in build_devices(data).devices for row in device.properties]
+    assert ("Read latency during writes", "2.7x") in shown
 
 
 def test_page_says_how_well_the_model_predicts(page: Page) -> None:

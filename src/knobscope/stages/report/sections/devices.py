@@ -27,6 +27,8 @@ _PATTERN_LOOKS = {
     "write": ("sequential write", "line-b"),
     "randwrite": ("random write", "line-b dashed"),
 }
+#: Properties whose names in tables are no good labels.
+_LABELS = {"reads_beside_writes": "Read latency during writes"}
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _property(row: Row) -> PropertyView:
         shown += {"ratio": "x"}.get(row["unit"], "")
     elif row["confidence"] != "not measured":
         shown = "none found"
-    name = row["property"].replace("_", " ").capitalize()
+    name = _LABELS.get(row["property"], row["property"].replace("_", " ").capitalize())
     return PropertyView(name, shown, row["confidence"], row["because"], row["kernel"] or "")
 
 
