@@ -24,14 +24,14 @@ MIN_RUNS = 30
 
 _INTRODUCTION = """# Results
 
-Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs, a few minutes each. Written by
-`benchmarks/fleet_results.py` from the databases of the studies; `make fleet` runs them and writes this page.
+Which knobs matter on one machine's disk: the `-quick` studies of all DBMSs that
+[can be installed here](../how-to/install.md), a few minutes each. Written by `benchmarks/fleet_results.py` from the
+databases of the studies; `make fleet` runs them and writes this page.
 
 These are screenings with windows of 2 seconds or so, small data and one workload, half of which writes. They show the
 large effects and the direction; for a decision run the `-io` study of your DBMS on your device. Unless stated, the
 block layer was watched by BPF. Rules judge by the time that clients wait where it is shown, by counts elsewhere.
-MongoDB and Oracle have specs, too (`specs/dbms/mongodb.yaml`, `oracle.yaml`), which nobody has run yet. Studies of all
-knobs are in [introspect.md](introspect.md#what-studies-of-all-knobs-found).
+Studies of all knobs are in [introspect.md](introspect.md#what-studies-of-all-knobs-found).
 """
 
 
