@@ -26,6 +26,22 @@ def test_records_are_thousandths_of_the_scale_factor() -> None:
         "tpch.scale_factor": "0.01",
     }
     assert tpch_properties(workload(10_000))["tpch.scale_factor"] == "10"
+    assert tpch_properties(workload(1_234_567))["tpch.scale_factor"] == "1234.567"
+
+
+@pytest.mark.parametrize(
+    ("generator", "records", "size"),
+    [
+        ("ycsb", 20_000, "20,000 records"),
+        ("ycsb", 1, "1 record"),
+        ("tpcc", 2, "2 warehouses"),
+        ("tpch", 100, "scale factor 0.1"),
+        ("tpcds", 20, "scale factor 0.02"),
+    ],
+)
+def test_the_size_of_the_data_is_in_the_words_of_the_generator(generator: str, records: int, size: str) -> None:
+    fields: dict[str, Any] = {"name": "any", "generator": generator, "class": "read", "records": records}
+    assert Workload.model_validate(fields).size == size
 
 
 def test_parameters_are_refused() -> None:
@@ -40,9 +56,10 @@ def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> Non
 
 @pytest.mark.slow
 def test_the_generator_writes_a_file_per_table(tmp_path: Path) -> None:
-    assert make_tpch_data(workload(1), tmp_path) == {"queries.data": str(tmp_path)}
+    books = workload(43)  # 0.043 times 10,000 is less than 430 to a computer
+    assert make_tpch_data(books, tmp_path) == {"queries.data": str(tmp_path)}
     assert {path.name for path in tmp_path.iterdir()} == {f"{table}.tbl" for table in TPCH_TABLES}
-    assert (tmp_path / "supplier.tbl").read_text().count("\n") == 10
+    assert str((tmp_path / "supplier.tbl").read_text().count("\n")) == tpch_properties(books)["recordcount"]
 
 
 def test_a_missing_generator_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ def make_tpcds_data(workload: Workload, directory: Path) -> dict[str, str]:
     python = find_program(DSDGEN)
     if python is None:
         raise UserError(f"TPC-DS needs its generator, which is not there; run {DSDGEN.remedy}")
-    command = [str(python), "-I", str(_PROGRAM), f"{workload.records / 1000:g}", str(directory)]
+    command = [str(python), "-I", str(_PROGRAM), workload.scale_factor, str(directory)]
     make_rows("dsdgen", command)
     with (directory / "tpcds_queries.csv").open("w", newline="") as file:
         csv.writer(file, delimiter="|", lineterminator="\n").writerows(_query_rows(directory / "queries.json"))

@@ -11,13 +11,14 @@ from knobscope.specs import Workload
 TPCH_TABLES = ("region", "nation", "part", "supplier", "partsupp", "customer", "orders", "lineitem")
 
 _CLASS = "knobscope.tpch.TpchWorkload"
-_SUPPLIERS = 10  # in a thousandth of scale factor 1: the rows that are counted after loading
+_SUPPLIERS = 10_000  # of scale factor 1: the rows that are counted after loading
 
 
 def tpch_properties(workload: Workload) -> dict[str, str]:
     """Return the properties of the load client for a workload whose generator is tpch."""
-    suppliers = str(workload.records * _SUPPLIERS)
-    return {"workload": _CLASS, "recordcount": suppliers, "table": "supplier", "tpch.scale_factor": _factor(workload)}
+    factor = workload.scale_factor
+    suppliers = str(int(float(factor) * _SUPPLIERS))  # as tpchgen-cli calculates them: 429 of 0.043, not 430
+    return {"workload": _CLASS, "recordcount": suppliers, "table": "supplier", "tpch.scale_factor": factor}
 
 
 def make_tpch_data(workload: Workload, directory: Path) -> dict[str, str]:
@@ -28,10 +29,6 @@ def make_tpch_data(workload: Workload, directory: Path) -> dict[str, str]:
     program = Path(sys.executable).with_name("tpchgen-cli")
     if not program.is_file():
         raise UserError(f"TPC-H needs {program}, which is not there; run `make setup` in the checkout")
-    command = [str(program), "tbl", "--scale-factor", _factor(workload), "--output-dir", str(directory)]
+    command = [str(program), "tbl", "--scale-factor", workload.scale_factor, "--output-dir", str(directory)]
     make_rows("tpchgen-cli", command)
     return {"queries.data": str(directory)}
-
-
-def _factor(workload: Workload) -> str:
-    return f"{workload.records / 1000:g}"

@@ -222,6 +222,14 @@ def test_an_import_states_nothing_that_it_does_not_know(
     assert "None" not in page.text.replace("None of", "")
 
 
+def test_the_size_of_the_data_is_in_the_unit_of_its_generator(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+    books = {
+        name: load.model_copy(update={"generator": "tpch", "records": 100}) for name, load in specs.workloads.items()
+    }
+    page = render(study, replace(specs, workloads=books), tmp_path, ON_FLASH)
+    assert "tpch, scale factor 0.1, " in page.text
+
+
 def test_the_fastest_configurations_are_blocks_to_copy(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:

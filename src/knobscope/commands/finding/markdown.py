@@ -19,7 +19,6 @@ from knobscope.text.formats import (
     describe_beside,
     describe_effect,
     describe_window,
-    format_count,
     format_fold,
     format_micros,
     format_number,
@@ -225,7 +224,7 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
         workload = data.specs.workloads.get(name)
         if workload is not None and not data.is_imported:  # a table has no words on its load
             yield (
-                f"- {name}: {workload.generator}, {format_count(workload.records)} records, "
+                f"- {name}: {workload.generator}, {workload.size}, "
                 f"{loosen_units(plural(workload.threads, 'thread'))}, {workload.warmup_s:g} s of warm-up, "
                 f"{describe_window(workload.measure_s, workload.measure_operations)} measured"
             )

@@ -88,6 +88,19 @@ class Workload(SpecModel):
         longest = _INTERVAL_S if self.measure_operations is None else _SHORT_INTERVAL_S
         return longest if self.measure_s >= 2 * longest else self.measure_s / 4
 
+    @property
+    def scale_factor(self) -> str:
+        """What `records` of tpch and tpcds are thousandths of."""
+        return f"{self.records / 1000:.12g}"
+
+    @property
+    def size(self) -> str:
+        """How large its data set is, in the generator's words: 20,000 records, 2 warehouses, scale factor 0.1."""
+        if self.generator in (TPCH, TPCDS):
+            return f"scale factor {self.scale_factor}"
+        noun = "warehouse" if self.generator == TPCC else "record"
+        return f"{self.records:,} {noun}{'' if self.records == 1 else 's'}"
+
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield what its generator cannot do: parameters that it does not have, values, an end by operations."""
         if self.measure_operations is not None and self.generator not in BUILT_IN:
@@ -108,7 +121,7 @@ class Workload(SpecModel):
 class WorkloadChange(SpecModel):
     """What a study may change in a workload."""
 
-    records: Records | None = Field(default=None, description="Size of the data set, in records.")
+    records: Records | None = Field(default=None, description="Size of the data set, as in a workload.")
     threads: Threads | None = Field(default=None, description="Client threads, each with a connection.")
     warmup_s: Seconds | None = Field(default=None, description="Seconds before measuring begins.")
     measure_s: MeasuredSeconds | None = Field(default=None, description="Seconds that are measured.")

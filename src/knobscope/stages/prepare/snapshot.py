@@ -114,7 +114,7 @@ def prepare_snapshot(
             remove(leftover)
         estimate = estimate_space(workload, generator)
         kind = hash_identity(data_identity(dbms, workload, generator, ()), 12)
-        purpose = f"loading {workload.records} records of {workload.name} into {dbms.name}"
+        purpose = f"loading {workload.size} of {workload.name} into {dbms.name}"
         if room is not None:
             room.require(room.space_for(kind, estimate), purpose)
         else:

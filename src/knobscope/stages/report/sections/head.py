@@ -263,7 +263,7 @@ def _losses(data: StudyData) -> Iterator[str]:
 def _describe_workload(workload: Workload) -> str:
     window = describe_window(workload.measure_s, workload.measure_operations)
     return (
-        f"{workload.generator}, {workload.records:,} records, {plural(workload.threads, 'thread')}, "
+        f"{workload.generator}, {workload.size}, {plural(workload.threads, 'thread')}, "
         f"{window} measured after {format_number(workload.warmup_s)} s of warm-up"
     )
 
