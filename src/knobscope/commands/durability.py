@@ -19,7 +19,7 @@ from knobscope.stages.measure import PowerCut, count_losses, loses_more, open_cu
 from knobscope.stages.plan import DesignSpace, smallest_change
 from knobscope.text.formats import format_count, plural
 
-__all__ = ["add_parser", "list_settings"]
+__all__ = ["Tried", "add_parser", "list_settings"]
 
 
 #: Of two cuts against two of the default no loss is beyond chance.
@@ -63,7 +63,7 @@ class Tried:
         if self.is_risky:
             return "; marked as a risk" + ("" if self.loses else ", which these cuts do not show")
         if self.knob is None:
-            return ""
+            return "; the spec does not mark it as a risk" if self.loses else ""
         if self.is_wrong(default):
             return "; WRONG: the spec does not mark it as a risk"
         return "; not clearly more than the default" if self.loses else ""

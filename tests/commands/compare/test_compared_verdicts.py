@@ -55,9 +55,15 @@ def test_a_rank_differs_when_the_intervals_do_not_meet(make_database: Make, comp
     assert [one.knob for one in rankings.knobs if one.drifts] == ["sync"]
     assert (rankings.overlap, rankings.only_a, rankings.only_b) == (4, "sync", "limit")
     assert ranking_sentence(rankings) == (
-        "Of the first 5 knobs 4 are in both (only in A: sync; only in B: limit); "
+        "Of the first 5\N{NO-BREAK SPACE}knobs 4 are in both (only in A: sync; only in B: limit); "
         "the rank of sync differs beyond chance."
     )
+
+
+def test_rankings_of_one_knob_are_one_knob(make_database: Make, compare: Compare, changed: Changed) -> None:
+    a, b = (changed(make_database(seed=seed), *ranking(["sync"])) for seed in (1, 2))
+    said = ranking_sentence(compare(a, b).cases[0].rankings)
+    assert said.startswith("Of the first 1\N{NO-BREAK SPACE}knob 1 is in both; no rank differs beyond chance")
 
 
 @pytest.mark.parametrize(

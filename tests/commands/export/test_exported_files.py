@@ -6,11 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from knobscope.cli import main
 from knobscope.commands.export import to_mlos, to_optuna, to_smac
 from knobscope.specs import Dbms, StudySpecs, load_study, read_spec
+from knobscope.stages.detect import create_schema
 from knobscope.stages.plan.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
 from knobscope.stages.tune.optuna_space import parameters_of, suggest
 
@@ -81,6 +83,22 @@ def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path:
     for text in (json.dumps(to_optuna(space)), json.dumps(to_smac(space)), json.dumps(to_mlos(space))):
         plain = text.replace("\\", "").replace('"synchronous": ["off", "normal"]', "")
         assert '"wal"' in plain and '"normal"' not in plain
+
+
+def test_a_study_without_a_knob_of_the_dbms_has_nothing_to_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = tmp_path / "study.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        create_schema(connection)
+        connection.execute(
+            "INSERT INTO importance (dbms, device, workload, round, knob, rank) "
+            "VALUES ('sqlite', 'hdd-7200', 'ycsb-scan', 0, 'workload.load_order', 1)"
+        )
+    study = str(ROOT / "specs/studies/sqlite-key-order.yaml")
+    files = ["--case", "sqlite/hdd-7200/ycsb-scan", "--database", str(database), "--out", str(tmp_path / "space.json")]
+    assert main(["export", study, "--to", "mlos", "--root", str(ROOT), *files]) == 2
+    assert "no knob of sqlite is varied in sqlite/hdd-7200/ycsb-scan" in capsys.readouterr().err
 
 
 def test_a_number_of_few_values_loses_those_that_risk_data(specs: StudySpecs) -> None:

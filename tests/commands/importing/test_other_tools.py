@@ -272,6 +272,24 @@ def test_other_files_are_no_results_of_benchbase(
     assert sentence in refusal(capsys, "benchbase", tmp_path / name)
 
 
+@pytest.mark.parametrize("rates", ["nan", "10\ninf"])
+def test_a_series_without_a_mean_is_a_failed_run(rates: str, read: Read, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "a.results.csv").write_text(f"Throughput (requests/second)\n{rates}\n")
+    (row,) = read("benchbase", folder)
+    assert row["throughput"] == "failed"
+
+
+def test_runs_without_a_setting_that_differs_have_nothing_to_rank(
+    read: Read, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read("sysbench", REPORTS / "sysbench/failed.txt")[0]["events_per_s"] == "failed"
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "so there is nothing to rank" in said.err
+
+
 def test_hammerdb_logs_have_a_run_for_each_rampup_that_says_its_settings(read: Read) -> None:
     rows = read("hammerdb", REPORTS / "hammerdb")
     assert sorted(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from knobscope.cli import main
 from knobscope.commands.trace import depth
 from knobscope.commands.trace.depth import measure_depth
 
@@ -39,6 +40,12 @@ def test_operations_sizes_alignment_and_rates(describe: Any, write_csv: Any) -> 
     write = row_of(profile, "write")
     assert (write["aligned_share"], write["preflush"], write["fua"], write["bytes"]) == (0.5, 1, None, 8192)
     assert (profile["duration_s"], write["iops"], write["mib_per_s"]) == (2.0, 1.0, 4 / 1024)
+
+
+def test_requests_of_one_moment_have_no_rate(write_csv: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    flushes = [{"ts_ns": 10**9, "lba": 0, "len_sectors": 0, "flush": 1, "lat_ns": ""}] * 40
+    assert main(["trace", str(write_csv(flushes))]) == 0
+    assert "flush: no rate: all at the same moment" in capsys.readouterr().out
 
 
 def test_depth_against_counting_nanosecond_by_nanosecond(monkeypatch: pytest.MonkeyPatch) -> None:

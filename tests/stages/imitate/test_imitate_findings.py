@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from simulated_group import simulate_group_commit
 
+from knobscope.cli import main
 from knobscope.devices import OpenDevice
 from knobscope.durable_files import read_sealed
 from knobscope.errors import UserError
@@ -304,9 +305,33 @@ def test_command_does_not_confirm_a_cause_that_is_not_there(
     assert list(found["confirmed"]) == ["no", "not_tested"]
     assert "With as few flushes as the default configuration" in found["confirmation"].iloc[0]
     assert found["sentence"].iloc[0].startswith("Refuted")
-    assert "of 1 mismatches with a cause to test, 0 confirmed, 1 not, 0 not tested" in capsys.readouterr().err
+    assert "of 1 mismatch with a cause to test, 0 confirmed, 1 not, 0 not tested" in capsys.readouterr().err
     assert not (tmp_path / ".knobscope").exists()
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--device", "elsewhere", "--device elsewhere: expected one of "),
+        ("--seconds", "nan", "--seconds is nan; expected more than 0"),
+        ("--seconds", "0", "--seconds is 0; expected more than 0"),
+    ],
+)
+def test_an_option_that_asks_for_nothing_is_refused(
+    option: str,
+    value: str,
+    words: str,
+    database: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    study: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    database.close()
+    files = ["--database", str(tmp_path / "study.duckdb"), "--out", str(tmp_path / "imitated")]
+    assert main(["imitate", "--study", str(study), "--root", str(tmp_path), *files, option, value]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "imitated").exists()
 
 
 @pytest.mark.long

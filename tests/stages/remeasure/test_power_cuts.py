@@ -11,7 +11,7 @@ from emulated import require_loops
 from json_documents import read_document
 
 from knobscope.cli import main
-from knobscope.commands.durability import list_settings
+from knobscope.commands.durability import Tried, list_settings
 from knobscope.devices import bring_up, take_down
 from knobscope.devices.mounts import list_mounts
 from knobscope.specs import Dbms, Device, Emulation, Workload
@@ -177,6 +177,19 @@ def test_servers_lose_what_they_do_not_flush(
 ) -> None:
     done = cut(name, short_workload, open_directory, changes, 3)
     assert any(power_cut.lost != 0 for power_cut in done) == loses, done
+
+
+@pytest.mark.parametrize(
+    ("is_risky", "lost", "mark"),
+    [
+        (True, 3, "; marked as a risk"),
+        (False, 3, "; the spec does not mark it as a risk"),
+        (False, 0, ""),
+    ],
+)
+def test_a_default_that_loses_rows_is_said_to_be_no_risk_by_the_spec(is_risky: bool, lost: int, mark: str) -> None:
+    default = Tried(None, None, is_risky, {}, [PowerCut(100, lost)] * 5)
+    assert default.describe(default).endswith(("at most" if lost else "power cuts") + mark)
 
 
 @pytest.mark.real

@@ -335,7 +335,8 @@ def ranking_sentence(rankings: Rankings) -> str:
         f"only in {letter}: {names}" for letter, names in (("A", rankings.only_a), ("B", rankings.only_b)) if names
     ]
     suffix = f" ({'; '.join(alone)})" if alone else ""
-    return f"Of the first {rankings.top} knobs {rankings.overlap} are in both{suffix}; {drift}."
+    first, both = plural(rankings.top, "knob"), rankings.overlap
+    return f"Of the first {first} {both} {'is' if both == 1 else 'are'} in both{suffix}; {drift}."
 
 
 def point_sentence(point: LackingPoint) -> str:

@@ -24,7 +24,11 @@ def _run(args: argparse.Namespace) -> int:
     ranking = ranked_knobs(database, specs, case)
     space = search_space(specs, case, ranking, args.top, with_durability=args.with_durability)
     if not space.parameters:
-        raise UserError("every value but the defaults risks committed data; --with-durability keeps them all the same")
+        raise UserError(
+            "every value but the defaults risks committed data; --with-durability keeps them all the same"
+            if space.risky
+            else f"no knob of {case.dbms} is varied in {case}; expected one or more under `knobs`"
+        )
     write_json(args.out, FORMATS[args.to](space))
     print(f"{args.out}: {', '.join(parameter.name for parameter in space.parameters)}", file=sys.stderr)
     if space.risky:

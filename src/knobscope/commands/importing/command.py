@@ -52,8 +52,8 @@ def _run(args: argparse.Namespace) -> int:
     except BaseException:
         remove(out)  # half a study would be in the way of the next call
         raise
-    cases = len({run.case for run in table.runs})
-    print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
+    of_cases = plural(len({run.case for run in table.runs}), "case")
+    print(f"{out}: {plural(len(table.runs), 'run')} of {of_cases}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
     return 0
 
@@ -114,8 +114,12 @@ def _write_table(args: argparse.Namespace) -> int:
         print(note, file=sys.stderr)
     if untold := len(result.runs) - len(result.told):
         print(f"left out, as their settings are not in the files: {plural(untold, 'failed run')}", file=sys.stderr)
-    print(f"{args.out}: {plural(len(result.told), 'run')}. Go on with", file=sys.stderr)
-    factors = ",".join(result.factors)
+    factors, count = ",".join(result.factors), plural(len(result.told), "run")
+    if not factors:
+        why = "no setting differs between those that did not fail, so there is nothing to rank"
+        print(f"{args.out}: {count}; {why}", file=sys.stderr)
+        return 0
+    print(f"{args.out}: {count}. Go on with", file=sys.stderr)
     print(
         f"{_program()} rank {shlex.quote(str(args.out))} --response {result.response} --factors {shlex.quote(factors)}"
     )
@@ -146,8 +150,8 @@ def _note_runs_apart(table: ImportedTable) -> None:
     if apart:
         first, count = apart[0], f"{len(apart)} of {len(table.runs)} runs"
         print(
-            f"{count} are of sessions without a run of the default configuration, so their values have no effect; "
-            f"the first is in line {first.line.number} (session: {first.session})",
+            f"{count} are of sessions without a run of the default configuration, so nothing is known of the effects "
+            f"of their values; the first is in line {first.line.number} (session: {first.session})",
             file=sys.stderr,
         )
 

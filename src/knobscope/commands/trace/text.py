@@ -106,4 +106,5 @@ def _describe(row: Mapping[str, Any], latency: Mapping[str, Any] | None) -> str:
     for name, where in (("last_sector", "on the device"), ("file_last_sector", "in its file")):
         if row[f"{name}_share"] is not None and row["requests"] >= LEAST_REQUESTS:
             facts.append(f"{format_share(row[f'{name}_share'])} begin where the one before {where} ended")
-    return loosen_units(f"{row['op']}: {'; '.join(facts) or 'too few for a rate'}")
+    none = "too few for a rate" if row["requests"] < LEAST_REQUESTS else "no rate: all at the same moment"
+    return loosen_units(f"{row['op']}: {'; '.join(facts) or none}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from knobscope.devices import open_locked
 from knobscope.durable_files import read_sealed, whole_file, write_sealed
+from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
@@ -15,12 +16,15 @@ from knobscope.stages.detect import read_findings, run_rules, write_findings
 from knobscope.stages.imitate.findings import blamed_cause, imitate_findings
 from knobscope.study_data.opening import open_study
 from knobscope.tables.detection import FindingRow
+from knobscope.text.formats import loosen_units, plural
 
 if TYPE_CHECKING:
     import duckdb
 
 __all__ = ["add_parser"]
 
+#: A day of fio for a finding is a mistake.
+_LONGEST_S = 86_400
 #: What a test changes of a finding.
 _TESTED: tuple[Literal["confirmed", "confirmation", "sentence"], ...] = ("confirmed", "confirmation", "sentence")
 
@@ -29,6 +33,10 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     specs = load_study(choose_study(args), args.root, runnable=False)
     name = specs.study.name
+    if args.device is not None and args.device not in specs.devices:
+        raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
+    if not 0 < args.seconds <= _LONGEST_S:
+        raise UserError(f"--seconds is {args.seconds:g}; expected more than 0, and {_LONGEST_S} at most")
     (database,) = [args.database] if args.database else list_results(name, "study.duckdb")
     out = args.out or Path(f"{name}-imitated.duckdb" if args.device is None else f"{name}-imitated-{args.device}.json")
     with open_study(database) as connection:
@@ -45,8 +53,9 @@ def _run(args: argparse.Namespace) -> int:
             shutil.copyfile(database, part)
             write_findings(part, rows)
     confirmed = [row["confirmed"] for row in rows if blamed_cause(row, specs.rules) is not None]
+    tested = loosen_units(plural(len(confirmed), "mismatch", "mismatches"))
     print(
-        f"imitate {args.device or specs.study.name}: of {len(confirmed)} mismatches with a cause to test, "
+        f"imitate {args.device or specs.study.name}: of {tested} with a cause to test, "
         f"{confirmed.count('yes')} confirmed, {confirmed.count('no')} not, {confirmed.count('not_tested')} not tested",
         file=sys.stderr,
     )

@@ -6,6 +6,7 @@ Formats: `ResultWriter.java` and `DBCollector.java` of cmu-db/benchbase. A run t
 
 import csv
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -117,4 +118,4 @@ def _mean_throughput(file: Path) -> float | str:
             rates = [float(row[_THROUGHPUT]) for row in rows]
         except (TypeError, ValueError, csv.Error) as error:
             raise UserError(f"{file}:{rows.line_num}: {error}; expected a number of requests per second") from error
-    return fmean(rates) if rates else FAILED
+    return fmean(rates) if rates and all(map(math.isfinite, rates)) else FAILED
