@@ -1,19 +1,15 @@
-"""Scores the probe of waits: on threads whose waits are known, and by what it costs a server.
+"""Scores the probe of waits: on threads whose waits are known, and by what servers say of theirs.
 
 Run as root from the checkout, on a quiet machine:
 
     python benchmarks/waits.py cases [--seconds 2] [--directory .]
-    python benchmarks/waits.py cost [--runs 5] [--directory .] [DBMS...]
-    python benchmarks/waits.py servers [--seconds 10] [--device nvme-consumer]
+    python benchmarks/waits.py servers [--seconds 10] [--device nvme-consumer] [DBMS...]
 
 `cases` runs benchmarks/waits.c with each step in 1 to 64 threads. The second opinion is the kernel's own account of
 each thread (schedstat): time on a processor or in its queue, and what is left, blocked in the one thing that the thread
 does. A case is right when both are within 5 % of that account, .5 ms per second, or 10 us per step, and all time of
 each thread adds up to its life (99 to 101 %). The kernel's account begins when the thread is put into a queue, a little
 later than its wake-up; and where an idle processor takes it, the time in the queue counts as time on the processor.
-
-`cost` runs a DBMS under YCSB-A, in turns: not watched by BPF, watched, watched with waits; it prints the requests that
-are kept, and what the probe's own programs took of an operation, by the kernel's statistics.
 
 `servers` asks PostgreSQL and MariaDB on a modelled device what their sessions wait for, a hundred times a second, while
 the probe watches them (wait_opinions.py). The shares of flush and lock should be within 10 points of each other. Needs
@@ -22,7 +18,6 @@ Debian's package postgresql-15-pg-wait-sampling.
 
 import argparse
 import os
-import random
 import shlex
 import subprocess
 import sys
@@ -33,7 +28,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, cast
 
 from wait_opinions import (
@@ -54,7 +48,6 @@ from knobscope.watch import Watch, gate, open_watch
 
 ROOT = Path(__file__).resolve().parents[1]
 _SOURCE = Path(__file__).with_name("waits.c")
-_STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 _FILE_MIB = 64
 _PAUSE_US = 100_000  # that each thread sleeps at its end, so that the window still sees it
 _DURABLE = ("flush", "write", "journal")
@@ -181,82 +174,6 @@ def score_cases(args: argparse.Namespace, scratch: Path) -> int:
     return wrong
 
 
-def measure_cost(args: argparse.Namespace, scratch: Path) -> int:
-    """Print what watching costs each DBMS; returns how many keep less than .97 of their requests."""
-    missed, parts = 0, {}
-    print("| DBMS | requests/s unwatched | kept, watched | kept, with waits | range | programs' ns per operation |")
-    print("|---" * 6 + "|")
-    for name in args.dbms:
-        rates, own = measure_dbms(name, args.runs, scratch)
-        base = median(rates["unwatched"])
-        shares = [after / before for after, before in zip(rates["waits"], rates["unwatched"], strict=True)]
-        watched = [after / before for after, before in zip(rates["block"], rates["unwatched"], strict=True)]
-        missed += median(shares) < 0.97
-        span = f"{min(shares):.3f} to {max(shares):.3f}"
-        total, parts[name] = sum(ns for _, ns in own.values()), own
-        print(
-            f"| {name} | {base:.0f} | {median(watched):.3f} | {median(shares):.3f} | {span} | {total:.0f} |", flush=True
-        )
-    print("\n| DBMS | program | runs per operation | ns per operation |")
-    print("|---" * 4 + "|")
-    for name, own in parts.items():
-        for program, (count, ns) in own.items():
-            print(f"| {name} | {program} | {count:.2f} | {ns:.0f} |")
-    return missed
-
-
-class Remembering:
-    """A watch that keeps the last profile, which says what the programs cost."""
-
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
-        self.profile: Mapping[str, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the watch has."""
-        return getattr(self._watch, name)
-
-    def end(self) -> Mapping[str, Any]:
-        """End the run of the watch."""
-        self.profile = self._watch.end()
-        return self.profile
-
-
-def measure_dbms(name: str, runs: int, scratch: Path) -> tuple[dict[str, list[float]], dict[str, tuple[float, float]]]:
-    """Return requests per second by way of watching, in turns, and runs and ns per operation by program."""
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
-    full = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
-    workload = full.model_copy(update={"records": 10_000, "threads": 4, "warmup_s": 2, "measure_s": 5})
-    configuration: dict[str, Value] = {knob: spec.default for knob, spec in dbms.knobs.items()}
-    block, rates = find_block_device(scratch), defaultdict[str, list[float]](list)
-    costs = defaultdict[str, list[tuple[float, float]]](list)
-    with ExitStack() as stack:
-        watches = {
-            "unwatched": stack.enter_context(open_watch(block, 4096, "device", "procfs")),
-            "block": stack.enter_context(open_watch(block, 4096, "device", "bpf")),
-            "waits": stack.enter_context(open_watch(block, 4096, "device", "bpf", probes=["waits"])),
-        }
-        watches["statistics"] = watches["waits"]
-        recorders = {name: Remembering(watch) for name, watch in watches.items()}
-        first = Bench(dbms, workload, scratch, watches["unwatched"])
-        snapshot = prepare_snapshot(dbms, workload, load_values_of(dbms, configuration), scratch)
-        for number in range(runs + 1):
-            for way in random.Random(number).sample(sorted(watches), len(watches)):  # noqa: S311 - an order
-                bench = Bench(dbms, workload, first.scratch, cast(Watch, recorders[way]))
-                _STATISTICS.write_text(str(int(way == "statistics")))  # they cost time themselves
-                record = measure_run(bench, f"{name}-{number}-{way}", configuration, snapshot)
-                _STATISTICS.write_text("0")
-                if record["run"]["status"] != "ok":
-                    raise RuntimeError(f"{name}: {record['run']['reason']}")
-                if number:  # the first one only warms the page cache up
-                    rates[way].append(record["run"]["throughput_ops"])
-                    if way == "statistics":
-                        operations = record["run"]["throughput_ops"] * workload.measure_s
-                        for row in recorders[way].profile["wait_programs"]:
-                            costs[row["program"]].append((row["runs"] / operations, row["time_ns"] / operations))
-    return rates, {program: (median(n for n, _ in own), median(ns for _, ns in own)) for program, own in costs.items()}
-
-
 @dataclass(frozen=True)
 class Load:
     """What a server does while it is asked. `changes`: to the workload; `parameters`: of its generator."""
@@ -336,20 +253,19 @@ def ask_server(load: Load, seconds: int, scratch: Path, watch: Watch) -> Mapping
 def main() -> int:
     """Score; returns 1 when something misses its goal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cases", "cost", "servers"])
-    parser.add_argument("dbms", nargs="*", metavar="DBMS", help="with cost and servers: these only")
-    parser.add_argument("--runs", type=int, default=5, help="with cost: runs of each kind (default: 5)")
-    parser.add_argument("--seconds", type=int, help="with cases and servers: of each (default: 2, 10)")
+    parser.add_argument("what", choices=["cases", "servers"])
+    parser.add_argument("dbms", nargs="*", metavar="DBMS", help="with servers: these only (default: both)")
+    parser.add_argument("--seconds", type=int, help="of each (default: 2, with servers: 10)")
     parser.add_argument("--directory", type=Path, default=ROOT, help="on the disk to measure on")
     parser.add_argument(
         "--device", default="nvme-consumer", help="with servers: an emulated one (default: %(default)s)"
     )
     args = parser.parse_intermixed_args()
-    args.dbms = args.dbms or {"cost": ["redis", "postgresql"], "servers": ["postgresql", "mariadb"]}.get(args.what, [])
+    args.dbms = args.dbms or sorted(OPTIONS)
     args.seconds = args.seconds or (10 if args.what == "servers" else 2)
     with tempfile.TemporaryDirectory(prefix="knobscope-waits-", dir=args.directory) as scratch:
         Path(scratch).chmod(0o711)
-        work = {"cases": score_cases, "cost": measure_cost, "servers": compare_servers}[args.what]
+        work = {"cases": score_cases, "servers": compare_servers}[args.what]
         return int(work(args, Path(scratch)) > 0)
 
 
