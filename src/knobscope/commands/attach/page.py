@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from knobscope import __version__
 from knobscope.commands.attach.diagnosis import Diagnosis
 from knobscope.figures import (
     Curve,
@@ -18,16 +17,8 @@ from knobscope.figures import (
     draw_sizes,
     with_pauses,
 )
-from knobscope.stages.report.page import make_environment, page_style
-from knobscope.text.formats import (
-    format_count,
-    format_decimals,
-    format_micros,
-    format_rate,
-    format_share,
-    format_size,
-    keep_units,
-)
+from knobscope.stages.report.page import make_environment
+from knobscope.text.formats import format_decimals, format_micros, format_share, format_size
 
 __all__ = ["render_page"]
 
@@ -40,23 +31,17 @@ Rows = Sequence[Mapping[str, Any]]
 def render_page(diagnosis: Diagnosis) -> str:
     """Return the page; the conclusion comes first."""
     environment = make_environment("knobscope.commands.attach")
-    environment.filters["keep_units"] = keep_units
-    for name, function in {
+    environment.filters |= {
         "share": format_share,
         "size": format_size,
         "micros": format_micros,
-        "rate": format_rate,
-        "count": format_count,
         "decimals": format_decimals,
-    }.items():
-        environment.filters[name] = function
+    }
     figures = [_draw_series(diagnosis), _draw_sizes(diagnosis), _draw_depth(diagnosis), _draw_latencies(diagnosis)]
     return environment.get_template("page.html.j2").render(
         diagnosis=diagnosis,
         files=diagnosis.files[:_MOST_FILES],
         figures=[figure for figure in figures if figure is not None],
-        style=page_style(),
-        version=__version__,
     )
 
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from knobscope import __version__
 from knobscope.commands.compare import words
 from knobscope.commands.compare.comparison import CaseComparison, Comparison
 from knobscope.commands.compare.effects import EffectPair, Estimate
 from knobscope.figures import Effect, Figure, MetricPanel, PairRow, draw_pairs, slug
-from knobscope.stages.report.page import make_environment, page_style
-from knobscope.text.formats import format_unit, keep_units
+from knobscope.stages.report.page import make_environment
+from knobscope.text.formats import format_unit
 
 __all__ = ["effect_rows", "effects_figure", "render_page"]
 
@@ -51,9 +50,8 @@ class _Case:
 
 def render_page(comparison: Comparison) -> str:
     """Return the page."""
-    environment = make_environment("knobscope.commands.compare")
-    environment.filters["keep_units"] = keep_units
-    return environment.get_template("page.html.j2").render(
+    template = make_environment("knobscope.commands.compare").get_template("page.html.j2")
+    return template.render(
         title=_title(comparison),
         sides=[words.side_sentence(side) for side in (comparison.a, comparison.b)],
         answer=words.summarise(comparison),
@@ -63,8 +61,6 @@ def render_page(comparison: Comparison) -> str:
         cases=[_case(comparison, case, f"case-{number}") for number, case in enumerate(comparison.cases, 1)],
         no_mismatch=words.no_mismatch_sentence(comparison),
         unmatched=list(words.unmatched_sentences(comparison)),
-        style=page_style(),
-        version=__version__,
     )
 
 

@@ -5,11 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from knobscope import __version__
 from knobscope.commands.table.accuracy import Accuracy
 from knobscope.figures import Figure, RateCurve, Strip, draw_rates, draw_strips
-from knobscope.stages.report.page import make_environment, page_style
-from knobscope.text.formats import format_number, format_share, keep_units, plural
+from knobscope.stages.report.page import make_environment
+from knobscope.text.formats import format_number, format_share, plural
 
 __all__ = ["render_page"]
 
@@ -22,7 +21,6 @@ _FIGURES = {
 def render_page(result: Mapping[str, Any], accuracies: Sequence[Accuracy], response: str, trials: int) -> str:
     """Return the page of a document of `replay` with the accuracies of samples, over so many trials each."""
     environment = make_environment("knobscope.commands.table")
-    environment.filters["keep_units"] = keep_units
     by_sampling = [entry for entry in accuracies if entry.model == result["model"]]
     by_model = [entry for entry in accuracies if entry.sampling == result["sampling"]]
     return environment.get_template("replay.html.j2").render(
@@ -33,8 +31,6 @@ def render_page(result: Mapping[str, Any], accuracies: Sequence[Accuracy], respo
         by_sampling=[_figure("sampling", key, by_sampling, result) for key in _FIGURES],
         by_model=[_figure("model", key, by_model, result) for key in _FIGURES],
         stops=_stops(result),
-        style=page_style(),
-        version=__version__,
     )
 
 

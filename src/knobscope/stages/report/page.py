@@ -42,12 +42,12 @@ from knobscope.stages.report.sections import (
 )
 from knobscope.study_data.study import StudyData
 from knobscope.tables import TABLES
-from knobscope.text.formats import plural
+from knobscope.text.formats import keep_units, plural
 
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["Rendered", "make_environment", "page_style", "render_report"]
+__all__ = ["Rendered", "make_environment", "render_report"]
 
 #: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
 _MOST_CSV = 32_000
@@ -117,8 +117,6 @@ def render_report(
                 database=database.name,
                 tables=_count_rows(data),
                 query=_example_query(data),
-                style=page_style(),
-                version=__version__,
             )
         )
     write_text(out, html)
@@ -131,22 +129,27 @@ def render_report(
 
 @cache  # it keeps templates that were compiled, which takes a tenth of a second
 def make_environment(package: str) -> "jinja2.Environment":
-    """Return what renders the templates of a package; filter `figure_svg` draws a figure,
-    `csv_link` gives the address of its data; `name_cells` is the script that a page with tables needs.
+    """Return what renders the templates of a package, in the frame of all pages.
+
+    Filter `figure_svg` draws a figure, `csv_link` gives the address of its data, `keep_units` keeps numbers whole.
     """
     import jinja2
     from markupsafe import Markup
 
+    style = files("knobscope.stages.report").joinpath("style.css").read_text(encoding="utf-8")
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(package, ""),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name, "") for name in (package, "knobscope.stages.report")]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["name_cells"] = Markup(_NAME_CELLS)  # noqa: S704
-    environment.filters["figure_svg"] = _figure_svg
-    environment.filters["csv_link"] = _csv_link
+    environment.globals |= {
+        "name_cells": Markup(_NAME_CELLS),  # noqa: S704
+        "style": Markup(figure_style() + style),  # noqa: S704
+        "version": __version__,
+    }
+    environment.filters |= {"figure_svg": _figure_svg, "csv_link": _csv_link, "keep_units": keep_units}
     return environment
 
 
@@ -161,14 +164,6 @@ def _csv_link(figure: Figure) -> str:
     """Return the data of a figure as an address that holds it; empty where it is too large for the page."""
     content = figure.csv().encode()
     return "" if len(content) > _MOST_CSV else f"data:text/csv;base64,{base64.b64encode(content).decode()}"
-
-
-def page_style() -> Any:
-    """Return the style sheet of a page, that of its figures included, as markup."""
-    from markupsafe import Markup
-
-    page = files("knobscope.stages.report").joinpath("style.css").read_text(encoding="utf-8")
-    return Markup(figure_style() + page)  # noqa: S704
 
 
 def _describe_left_out(data: StudyData) -> str:
