@@ -128,15 +128,15 @@ class Case:
         return 1 - avoided_us / (after.us - before.us)
 
 
-def _commits(load: Load, rng: np.random.Generator, *, writes: float = 0.0) -> Facts:
+def _commits(load: Load, rng: np.random.Generator) -> Facts:
     """Return what a group commit shows: a write for every commit, and one of 64 KiB now and then."""
     us, flushes, busy = load.run(rng)
     free, *_ = replace(load, flush_us=0.0).run(rng)
     per_s = 1e6 / us
     return Facts(
         us=us, cpu_us=load.cpu_us, without_us={"flush": free, "default_profile": free}, flushes=flushes * per_s,
-        flush_us=load.flush_us, partly=flushes * per_s + writes, whole=0.1 * per_s, in_order=0.8,
-        busy=min(1.0, busy + writes * 2e-5),
+        flush_us=load.flush_us, partly=flushes * per_s, whole=0.1 * per_s, in_order=0.8,
+        busy=min(1.0, busy),
     )  # fmt: skip
 
 
@@ -315,7 +315,7 @@ def draw_cases(kind: str, count: int, seed: int) -> list[Case]:
     return [KINDS[kind](rng, number) for number in range(count)]
 
 
-def tables_of(cases: Sequence[Case], noise: float, seed: int, *, blocks: int = 4, has_cpu: bool = True) -> Tables:
+def tables_of(cases: Sequence[Case], noise: float, seed: int, *, has_cpu: bool = True) -> Tables:
     """Return the tables of an import: `runs`, and those that `--table` takes.
 
     Each block holds the default configuration three times and each value once, in random order. `noise` is the
@@ -324,7 +324,7 @@ def tables_of(cases: Sequence[Case], noise: float, seed: int, *, blocks: int = 4
     rng, tables = np.random.default_rng([seed, 1]), {name: [] for name in
         ("runs", "io_profile", "queue_depth", "io_latency", "device_profile", "device_curve")}  # fmt: skip
     for case in cases:
-        for block in range(blocks):
+        for block in range(4):
             level = math.exp(rng.normal(0, 0.1))
             order = [None, *rng.permutation([None, *range(len(case.values))]), None]
             for place in order:

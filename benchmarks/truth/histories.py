@@ -152,18 +152,18 @@ TUNERS = {
 }
 
 
-def make_history(tuner: str, seed: int, rows: int = ROWS, knobs: int = KNOBS) -> tuple[pd.DataFrame, str]:
+def make_history(tuner: str, seed: int) -> tuple[pd.DataFrame, str]:
     """Return a table with column `latency`, and the knob that separates; five rows or more are on each side.
 
     Every second history is throughput (`1 / latency`), every third one is capped, every fourth one sorted, and so on.
     """
     for attempt in range(1000):
         rng = np.random.default_rng([seed, attempt, len(tuner)])
-        system = draw_system(rng, knobs)
+        system = draw_system(rng, KNOBS)
         run = {**TUNERS, "random": random_design}[tuner]
-        codes, latency = run(system, rows, lambda new, s=system, r=rng: s.latency(new, r), rng)  # type: ignore[misc]
+        codes, latency = run(system, ROWS, lambda new, s=system, r=rng: s.latency(new, r), rng)  # type: ignore[misc]
         slow = system.slow[codes[:, system.separator]]
-        if 5 <= slow.sum() <= rows - 5 and latency[slow].min() > latency[~slow].max():
+        if 5 <= slow.sum() <= ROWS - 5 and latency[slow].min() > latency[~slow].max():
             break
     else:
         raise RuntimeError(f"{tuner}, seed {seed}: no history with both sides")

@@ -142,7 +142,7 @@ def depth_bins(time_at: Mapping[int, int]) -> dict[str, float]:
     }
 
 
-def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, float]]], x_label: str) -> Canvas:
+def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, float]]]) -> Canvas:
     """Draw groups of bars: per bin one bar of each series (look, name, bin -> share)."""
     names = list(series[0][2])
     lines = wrap_legend([(f"bar {look}", name) for look, name, _ in series], width)
@@ -160,7 +160,8 @@ def draw_depths(width: float, series: Sequence[tuple[str, str, Mapping[str, floa
             top = scale(shares[name])
             tip = f"{label}: {format_share(shares[name])} at {name}"
             canvas.rect(start + bar * bars, top, bar - 1, frame.bottom - top, f"bar {look}", tip)
-    draw_x_axis(canvas, frame, [(frame.left + step * (i + 0.5), name) for i, name in enumerate(names)], x_label)
+    ticks = [(frame.left + step * (i + 0.5), name) for i, name in enumerate(names)]
+    draw_x_axis(canvas, frame, ticks, "requests in flight")
     return canvas
 
 

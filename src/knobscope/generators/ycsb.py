@@ -3,7 +3,6 @@
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Self
 
 from knobscope.generators.clients import java_command
@@ -80,9 +79,7 @@ class Witness:
         """Return this client, which has started already."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the client, whatever happened."""
         self._client.stop()
 
@@ -213,9 +210,7 @@ class YcsbRun:
         """Return this run, which has started already."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the client, whatever happened."""
         self.stop()
 

@@ -84,6 +84,6 @@ def _check_completed(shelf: Shelf, study: Study, dbms: Dbms, *, ask_versions: bo
     for workload in shelf.workloads.values():
         problems += check_baseline(shelf.document, study, dbms, workload)
         problems += check_load(shelf.document, study, dbms, workload, shelf.generators)
-        problems += check_memory(shelf.document, study, dbms, workload)
+        problems += check_memory(shelf.document, dbms, workload)
         problems += check_client_host(shelf.document, study.client, dbms, workload)
     return [*problems, *(check_versions(shelf.document, study, dbms) if ask_versions else [])]

@@ -23,7 +23,7 @@ Names = tuple[str, str, str]
 Fit = Mapping[str, Any]
 
 
-def rank_drift(fits: Mapping[Names, Fit], top: int = TOP) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def rank_drift(fits: Mapping[Names, Fit]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return rows of tables `rank_drift` (one per knob and pair of cases) and `rank_overlap` (one per pair of cases).
 
     `fits` are the documents of `knobscope select` per case; knobs that only one of two cases ranks are left out.
@@ -37,11 +37,11 @@ def rank_drift(fits: Mapping[Names, Fit], top: int = TOP) -> tuple[list[dict[str
             for knob in sorted(ranks[0].keys() & ranks[1].keys())
         ]
         knobs += rows
-        leaders = [_leaders(fit["importance"], top) for fit in (first, second)]
+        leaders = [_leaders(fit["importance"]) for fit in (first, second)]
         pairs.append(
             {
                 **pair,
-                "top": min(top, len(rows)),
+                "top": min(TOP, len(rows)),
                 "overlap": overlap_of_top(*leaders),
                 "only_from": ", ".join(name for name in leaders[0] if name not in leaders[1]),
                 "only_to": ", ".join(name for name in leaders[1] if name not in leaders[0]),
@@ -93,8 +93,8 @@ def _widen(entry: Mapping[str, Any]) -> tuple[float, float]:
     )
 
 
-def _leaders(importance: Sequence[Mapping[str, Any]], top: int) -> list[str]:
-    return [entry["knob"] for entry in sorted(importance, key=lambda entry: entry["rank"])[:top]]
+def _leaders(importance: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [entry["knob"] for entry in sorted(importance, key=lambda entry: entry["rank"])[:TOP]]
 
 
 def _correlation(ranks: Sequence[tuple[int, int]]) -> float | None:

@@ -279,13 +279,11 @@ def t_probability(estimates: Floats, errors: Floats, degrees: Floats | int) -> F
     return np.where((estimates == 0) & np.isfinite(errors), 1.0, p)
 
 
-def t_interval(
-    estimates: Floats, errors: Floats, degrees: Floats | int, confidence: float = 0.95
-) -> tuple[Floats, Floats]:
-    """Return lower and upper ends of the confidence intervals."""
+def t_interval(estimates: Floats, errors: Floats, degrees: Floats | int) -> tuple[Floats, Floats]:
+    """Return lower and upper ends of the 95 % intervals."""
     from scipy.special import stdtrit
 
-    half = stdtrit(degrees, (1 + confidence) / 2) * errors
+    half = stdtrit(degrees, 0.975) * errors
     return estimates - half, estimates + half
 
 

@@ -137,7 +137,7 @@ def test_long_names_neither_cover_each_other_nor_end_outside(tmp_path: Path, wid
     spaces = [TuningCurve(f"top{count} ({count} knobs)", [1, 1.1], [[1, 1.1]]) for count in (1, 2, 3, 5, 10, 15)]
     kinds = zip(("read", "write", "flush", "discard"), ("line-a", "line-b", "line-c", "plain"), strict=True)
     drawn = [
-        draw_depths(width, [(look, f"{name} (busy 97 %)", bins) for look, name in settings], "requests in flight"),
+        draw_depths(width, [(look, f"{name} (busy 97 %)", bins) for look, name in settings]),
         draw_shares(width, [("sequential writes", [(look, name, 0.5) for look, name in settings])]),
         draw_sizes(width, [Sizes(f"{name}: 90 % aligned, 0.3 per operation", {4096: 9}) for name in names]),
         draw_strips(width, [Strip(name, look, [1.0, 2.0], 1.5) for look, name in settings]),

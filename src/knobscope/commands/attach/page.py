@@ -106,7 +106,7 @@ def _draw_depth(diagnosis: Diagnosis) -> Figure | None:
         name="depth",
         title="Requests in flight, by share of busy time",
         description="Time-weighted queue depth of the device.",
-        draw=lambda width: draw_depths(width, [("base-bar", name, depth_bins(times))], "requests in flight"),
+        draw=lambda width: draw_depths(width, [("base-bar", name, depth_bins(times))]),
         data=rows,
     )
 

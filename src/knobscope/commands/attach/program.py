@@ -45,10 +45,10 @@ def identify(pid: int, root: Path) -> Running:
     return Running(program, dbms, _find_version(dbms, program, pid))
 
 
-def is_server(pid: int, root: Path = Path()) -> bool:
+def is_server(pid: int) -> bool:
     """Whether a process runs the server of a DBMS that has a spec."""
     program = read_executable(pid) or read_name(pid)
-    return any(_score(dbms, program, pid) for dbms in _list_servers(root))
+    return any(_score(dbms, program, pid) for dbms in _list_servers(Path()))
 
 
 def read_command(pid: int) -> list[str]:

@@ -160,7 +160,7 @@ def check_study_names(document: Document, study: Study) -> Iterator[SpecProblem]
             yield document.problem(("knobs", name), "no knob", "at least one knob, or one of `factors`, to vary")
 
 
-def check_memory(document: Document, study: Study, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
+def check_memory(document: Document, dbms: Dbms, workload: Workload) -> Iterator[SpecProblem]:
     """Yield a memory limit with which the DBMS cannot even start."""
     limit = workload.memory_mib
     if limit is not None and limit < dbms.min_memory_mib:

@@ -36,8 +36,8 @@ def render_reference() -> str:
     parts = [_HEAD]
     for kind, schema in model_schemas().items():
         definitions = schema.get("$defs", {})
-        parts.append(f"## {kind} (`{_FILES[kind]}`)\n\n{_render_model(schema, definitions)}")
-        parts += [f"### {name}\n\n{_render_model(definitions[name], definitions)}" for name in _order(schema)]
+        parts.append(f"## {kind} (`{_FILES[kind]}`)\n\n{_render_model(schema)}")
+        parts += [f"### {name}\n\n{_render_model(definitions[name])}" for name in _order(schema)]
     parts += [_render_placeholders(), _render_requires()]
     return "\n".join(parts)
 
@@ -71,7 +71,7 @@ def _references(node: Any) -> list[str]:
     return []
 
 
-def _render_model(schema: Schema, definitions: dict[str, Schema]) -> str:
+def _render_model(schema: Schema) -> str:
     required = set(schema.get("required", []))
     rows = [
         f"| `{key}` | {_render_type(node)}{_render_default(node, key in required)} | {_cell(node['description'])} |"

@@ -266,7 +266,7 @@ def picture_depth(data: StudyData, comparison: Comparison) -> Figure | None:
         name=slug(comparison.name, "depth"),
         title="Requests in flight, by share of busy time",
         description=f"Time-weighted queue depth of the device. {'; '.join(summaries)}.",
-        draw=lambda width: draw_depths(width, series, "requests in flight"),
+        draw=lambda width: draw_depths(width, series),
         data=table,
         query="\n\n".join(queries),
     )

@@ -62,7 +62,7 @@ def build_head(data: StudyData, findings: FindingsSection) -> Head:
     study, controls = data.specs.study, find_controls(data)
     sentences = [
         *_strongest_knobs(data),
-        *_verdicts(data, findings),
+        *_verdicts(findings),
         *_visible(data, findings),
         *_false_alarms(controls),
         *_losses(data),
@@ -180,7 +180,7 @@ def _effect_words(data: StudyData, row: Row) -> str:
     return f"{value} is {describe_change(row['estimate'])} than {reference} ({where}{source})"
 
 
-def _verdicts(data: StudyData, findings: FindingsSection) -> Iterator[str]:
+def _verdicts(findings: FindingsSection) -> Iterator[str]:
     if findings.empty:
         yield findings.empty
         return
