@@ -53,23 +53,6 @@ CONDITIONS = {
 }
 
 
-#: Without the term for a configuration in a block (commit 309b964, 20 studies).
-OLD = {
-    "sweep of 20 values, interaction 0.05, noise 0.02": "tiers 3.7, default 2.7, coverage 88.1, power 100",
-    "sweep of 20 values, interaction 0.05, noise 0.05": "tiers 1.5, default 0.8, coverage 90.4, power 85",
-    "sweep of 20 values, noise 0.05": "tiers 0.2, default 0, coverage 94.7, power 100",
-    "sweep of 20 values, noise 0.1": "tiers 0.2, default 0, coverage 94.7, power 40",
-    "sweep of 5 values, interaction 0.05, noise 0.02": "tiers 15.3, default 11.3, coverage 85.3, power 95",
-    "sweep of 5 values, noise 0.05": "tiers 1.3, default 2.0, coverage 95.7, power 100",
-    "sweep of 2 values, interaction 0.05, noise 0.02": "tiers 20.0, default 11.7, coverage 83.3, power 100",
-    "sweep of 2 values, noise 0.05": "tiers 0, default 0, coverage 94.2, power 100",
-    "import of 20 values, interaction 0.05, noise 0.02": "tiers 31.5, default 27.0, coverage 69.5, power 100",
-    "import of 20 values, noise 0.05": "tiers 0, default 1.8, coverage 95.0, power 100",
-    "import of 5 values, 2 blocks, interaction 0.05, noise 0.02": "tiers 52.0, default 46.7, coverage 57.3, power 100",
-    "import of 5 values, 2 blocks, noise 0.05": "tiers 0.7, default 0, coverage 96.0, power 95",
-}
-
-
 def draw_order(design: Design, rng: np.random.Generator) -> np.ndarray:
     """Return the configurations of a block in their order, 0 being the default."""
     if design.is_import:
@@ -141,14 +124,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="designs that start like this; absent: all")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    print(f"{args.studies} studies; old: one error term for all runs, new: a term for each configuration in each block")
+    print(f"{args.studies} studies")
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         for name, design in CONDITIONS.items():
             if name.startswith(args.only):
                 rows = pool.map(partial(judge_study, design), range(args.studies), chunksize=5)
                 figures = pd.DataFrame(list(rows)).mean().round(1)
-                old = f"; old: {OLD[name]}" if name in OLD else ""
-                print(f"{name}: {', '.join(f'{key} {value}' for key, value in figures.items())}{old}", flush=True)
+                print(f"{name}: {', '.join(f'{key} {value}' for key, value in figures.items())}", flush=True)
     print("goal: at most 1 alarm per 200, coverage of 93 % or more")
 
 

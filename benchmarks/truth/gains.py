@@ -21,21 +21,6 @@ from knobscope.statistics.stopping import Runs, decide_stop
 from knobscope.statistics.tunability import measure_tunability
 
 KNOBS, IDLE, EFFECT, INTERACTION, SENTINELS = 6, 2, 0.3, 0.15, 8
-#: 90 % intervals, quantiles of the gains of halves (20 systems; of `auto`, 8).
-OLD = {
-    ("anova", 60, 0.05): "gains 57.4 %, idle knobs 98.6 %, width 0.14, clear 100 %",
-    ("anova", 60, 0.2): "gains 63.8 %, idle knobs 98.6 %, width 0.28, clear 87 %",
-    ("anova", 120, 0.05): "gains 63.8 %, idle knobs 95.9 %, width 0.08, clear 100 %",
-    ("anova", 120, 0.2): "gains 63.8 %, idle knobs 98.6 %, width 0.18, clear 100 %",
-    ("anova", 240, 0.05): "gains 66 %, idle knobs 97.3 %, width 0.05, clear 97 %",
-    ("anova", 240, 0.2): "gains 76.6 %, idle knobs 97.3 %, width 0.15, clear 94 %",
-    ("auto", 60, 0.05): "gains 100 %, idle knobs 100 %, width 0.11",
-    ("auto", 60, 0.2): "gains 75 %, idle knobs 100 %, width 0.28",
-    ("auto", 120, 0.05): "gains 80 %, idle knobs 100 %, width 0.05",
-    ("auto", 120, 0.2): "gains 65 %, idle knobs 100 %, width 0.17",
-    ("auto", 240, 0.05): "gains 80 %, idle knobs 100 %, width 0.04",
-    ("auto", 240, 0.2): "gains 85 %, idle knobs 100 %, width 0.13",
-}
 
 
 def judge(model: str, runs: int, noise: float, seed: int) -> list[dict[str, Any]]:
@@ -96,8 +81,7 @@ def main() -> None:
             print(
                 f"{model}, {runs} runs, noise {noise}: gains {100 * some.held.mean():.1f} % "
                 f"(above {100 * some.above.mean():.1f} %), idle knobs {100 * table[table.idle].held.mean():.1f} %, "
-                f"width {some.width.median():.2f}, clear {100 * some[some.gain > 0.2].clear.mean():.0f} %; "
-                f"old: {OLD.get((model, runs, noise), '')}",
+                f"width {some.width.median():.2f}, clear {100 * some[some.gain > 0.2].clear.mean():.0f} %",
                 flush=True,
             )
     print("goal: 94 % or more")

@@ -19,17 +19,6 @@ NOISE, MIN_EFFECT, FDR = 0.1, 0.05, 0.05
 #: Configurations 1 to 7 are values alone, 8 to 13 pairs of these.
 PAIRS = [(8, 1, 4), (9, 2, 4), (10, 1, 5), (11, 2, 5), (12, 3, 6), (13, 3, 7)]
 CONFIGURATIONS = 13
-#: Before there was a term for each configuration in each block (commit 309b964, 60 sweeps).
-OLD = {
-    (3, 0.0): "coverage 95.5 %, discoveries in 5 %, width 0.43",
-    (3, 0.3): "coverage 94.6 %, discoveries in 1.7 %, width 0.42",
-    (3, 0.7): "coverage 95.8 %, discoveries in 1.7 %, width 0.36",
-    (3, 0.9): "coverage 95.4 %, discoveries in 5 %, width 0.24",
-    (5, 0.0): "coverage 96.4 %, discoveries in 3.3 %, width 0.32",
-    (5, 0.3): "coverage 97.2 %, discoveries in 3.3 %, width 0.32",
-    (5, 0.7): "coverage 97.2 %, discoveries in 0 %, width 0.27",
-    (5, 0.9): "coverage 94.6 %, discoveries in 5 %, width 0.17",
-}
 
 
 def draw_noise(count: int, correlation: float, rng: np.random.Generator) -> np.ndarray:
@@ -74,8 +63,7 @@ def main() -> None:
             alarms.append((judged["q_value"] <= FDR).any())
         print(
             f"{blocks} blocks, autocorrelation {correlation}: coverage {100 * np.mean(held):.1f} %, discoveries in "
-            f"{100 * np.mean(alarms):.1f} % of {args.studies} sweeps, width {np.median(widths):.2f}; "
-            f"old: {OLD.get((blocks, correlation), '')}",
+            f"{100 * np.mean(alarms):.1f} % of {args.studies} sweeps, width {np.median(widths):.2f}",
             flush=True,
         )
     print("goal: 94 % or more")

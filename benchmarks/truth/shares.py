@@ -24,17 +24,6 @@ from knobscope.statistics.looks import LOOKS
 from knobscope.tables import WhatIfRunRow
 
 DEFAULT_US, WHAT_IF, LEAST = 1000.0, "latency", float(np.log(1.05))
-#: Degrees of freedom were the smaller ones of the two devices (200 studies).
-OLD = {
-    (4, 0.02): "coverage 96.9 %, without ends 0.0 %, width 0.12",
-    (4, 0.05): "coverage 97.5 %, without ends 0.0 %, width 0.32",
-    (4, 0.1): "coverage 96.8 %, without ends 0.6 %, width 0.65",
-    (4, 0.2): "coverage 97.0 %, without ends 8.1 %, width 1.13",
-    (8, 0.02): "coverage 96.3 %, without ends 0.0 %, width 0.07",
-    (8, 0.05): "coverage 96.2 %, without ends 0.0 %, width 0.16",
-    (8, 0.1): "coverage 95.4 %, without ends 0.0 %, width 0.33",
-    (8, 0.2): "coverage 96.3 %, without ends 0.2 %, width 0.71",
-}
 
 
 def draw_pairs(
@@ -87,8 +76,7 @@ def main() -> None:
         held, ends, clear = (100 * table[name].mean() for name in ("held", "without ends", "clear without ends"))
         print(
             f"{pairs} pairs, noise {noise}: {len(table)} shares, coverage {held:.1f} %, without ends {ends:.1f} %, "
-            f"clear and without ends {clear:.1f} %, width {table['width'].median():.2f}; "
-            f"old: {OLD.get((pairs, noise), '')}",
+            f"clear and without ends {clear:.1f} %, width {table['width'].median():.2f}",
             flush=True,
         )
     print("goal: coverage of about 95 %, and ends wherever the effect is clear")

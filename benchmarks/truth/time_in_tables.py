@@ -50,19 +50,6 @@ DESIGNS = {
     "times, random order over both days": Design(True, days_of_value="random"),
     "rows in their order, random order, no second day": Design(False, days_of_value="random", day_effect=0),
 }
-#: `--old`, 40 studies.
-OLD = {
-    "rows in their order": "alarms 9.2, judged 99.5, coverage 77.6, power 67.5",
-    "times": "alarms 9.2, judged 99.5, coverage 77.6, power 67.5",
-    "rows in their order, default on the first day": "alarms 94.5, judged 96.6, coverage 49, power 97.5",
-    "times, default on the first day": "alarms 94.5, judged 96.6, coverage 49, power 97.5",
-    "times, repeats as blocks": "alarms 14.5, judged 100, coverage 80, power 67.5",
-    "rows in their order, half of the values on both days": "alarms 1, judged 99.8, coverage 95.7, power 90",
-    "times, half of the values on both days": "alarms 1, judged 99.8, coverage 95.7, power 90",
-    "rows in their order, random order over both days": "alarms 1, judged 99.9, coverage 96.1, power 92.5",
-    "times, random order over both days": "alarms 1, judged 99.9, coverage 96.1, power 92.5",
-    "rows in their order, random order, no second day": "alarms 1.5, judged 99.9, coverage 93.7, power 97.5",
-}
 
 
 def draw_order(design: Design, rng: np.random.Generator) -> Iterator[tuple[int, int, int]]:
@@ -152,8 +139,7 @@ def main() -> None:
             if name.startswith(args.only):
                 rows = [judge_study(design, seed, args.old, Path(folder)) for seed in seeds]
                 figures = pd.DataFrame(rows).mean().round(1)
-                old = "" if args.old else f"; old: {OLD.get(name, '')}"
-                print(f"{name}: {', '.join(f'{key} {value:g}' for key, value in figures.items())}{old}", flush=True)
+                print(f"{name}: {', '.join(f'{key} {value:g}' for key, value in figures.items())}", flush=True)
 
 
 if __name__ == "__main__":

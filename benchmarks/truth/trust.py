@@ -18,8 +18,6 @@ from knobscope.processes.parallel import one_thread
 from knobscope.statistics.design import Settings
 from knobscope.statistics.ranking import Ranking
 
-#: Before there were guards (commit a92b620): `--tuner "warm start" --first 100 --seeds 25`.
-OLD = "old: of 25 histories with a warm start 12 trusted, 1 of them without the knob (rank 69, held-out R2 .97)"
 GOAL = "goal: 0 trusted without the knob, and no design that loses its trust"
 
 
@@ -54,7 +52,7 @@ def main() -> None:
     with ProcessPoolExecutor(args.jobs, mp_context=get_context("spawn")) as pool:
         table = pd.DataFrame(pool.map(judge, items))
     print(table.groupby("rows by", sort=False).sum().to_string())
-    print(OLD, GOAL, sep="\n")
+    print(GOAL)
 
 
 if __name__ == "__main__":
