@@ -10,6 +10,7 @@ import pytest
 from loop_devices import Fio, Freezable, Gated, Job, Loop, Syncs, open_loop
 
 _SYS_ADMIN = 1 << 21
+_SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -78,3 +79,12 @@ def direct(fio: Fio) -> Fio:
         return fio(file, **{"direct": 1, "ioengine": "libaio", "size": "64m", **options})
 
     return prepare
+
+
+@pytest.fixture
+def statistics() -> Iterator[None]:
+    """Let the kernel measure BPF programs; switched off again, since measuring costs too."""
+    before = _SWITCH.read_text()
+    _SWITCH.write_text("1")
+    yield
+    _SWITCH.write_text(before)

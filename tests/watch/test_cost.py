@@ -1,25 +1,11 @@
 """What watching costs, measured by the kernel itself."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from loop_devices import Fio, Loop, watch_jobs
 
 from knobscope.watch import open_watch
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
-
-_SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
-
-
-@pytest.fixture
-def statistics() -> Iterator[None]:
-    """Let the kernel measure BPF programs; switched off again, since measuring costs too."""
-    before = _SWITCH.read_text()
-    _SWITCH.write_text("1")
-    yield
-    _SWITCH.write_text(before)
 
 
 @pytest.mark.usefixtures("statistics")

@@ -15,7 +15,6 @@ from knobscope.watch import Profile, Watch, open_watch
 
 pytestmark = pytest.mark.real
 
-_SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
 _FILE_MIB = 32
 _MODES = {"libaio": "libaio", "io_uring": "io_uring"}
 _LABELS = {"read": "sequential", "write": "sequential", "rw": "sequential"}
@@ -358,15 +357,6 @@ def test_postgresql_is_synchronous(open_directory: Path) -> None:
     pages = [row for row in profile["syscall_sizes"] if row["syscall"] == "pwrite64" and row["bytes"] % 8192 == 0]
     assert sum(row["calls"] * row["bytes"] for row in pages) >= 5000 * 900
     assert mode_of(profile, "sync", "sync")["calls"] > 0
-
-
-@pytest.fixture
-def statistics() -> Iterator[None]:
-    """Let the kernel measure BPF programs; switched off again, since measuring costs too."""
-    before = _SWITCH.read_text()
-    _SWITCH.write_text("1")
-    yield
-    _SWITCH.write_text(before)
 
 
 @pytest.mark.usefixtures("statistics")

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from operator import contains
 
 import numpy as np
 
@@ -188,7 +189,7 @@ def _pick_from_pool(
     responses: Mapping[Key, float],
 ) -> list[Configuration]:
     """Let a sampler of `picking` choose among configurations that are possible."""
-    sampled_keys = [key for key in sorted(known_keys, key=repr) if all(map(_is_level, space.levels.values(), key))]
+    sampled_keys = [key for key in sorted(known_keys, key=repr) if all(map(contains, space.levels.values(), key))]
     pool = [*sampled_keys, *(space.key(configuration) for configuration in _pool(space, rng, set(known_keys)))]
     draw = Draw(
         codes=np.array([_codes(space, key) for key in pool]).reshape(len(pool), len(space.levels)),
@@ -216,10 +217,6 @@ def _pool(space: DesignSpace, rng: np.random.RandomState, known_keys: set[Key]) 
         and space.key(configuration) not in known_keys
         and space.allows(configuration)
     ]
-
-
-def _is_level(levels: list[Value], value: Value) -> bool:
-    return value in levels
 
 
 def _codes(space: DesignSpace, key: Key) -> list[int]:
