@@ -25,8 +25,6 @@ from knobscope.stages.measure.block import write_block
 from knobscope.stages.plan import plan_screening, plan_sweep
 from knobscope.tables import PlanRow, RunRecord, write_table
 
-__all__ = ["NAME", "ROUNDS", "load_specs", "write_runs", "write_specs", "write_table_of_runs"]
-
 NAME = "campaign"
 #: Runs of a case: five rounds of four blocks of 24 configurations, nine sweeps of 55 values, each with its sentinels.
 RUNS_OF_CASE = 1100

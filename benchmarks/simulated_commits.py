@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["KINDS", "Case", "Facts", "Load", "draw_cases", "tables_of"]
-
 WINDOW_S = 60.0
 #: Operations of a model's run, and those before that fill the queue.
 OPERATIONS, FIRST = 3000, 300

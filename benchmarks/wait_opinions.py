@@ -23,16 +23,6 @@ from typing import Any
 from knobscope.watch import Watch
 from knobscope.watch.sampling import WaitSampler
 
-__all__ = [
-    "CATEGORIES",
-    "MARIADB_OPTIONS",
-    "POSTGRESQL_OPTIONS",
-    "Opinion",
-    "Sampled",
-    "open_mariadb",
-    "open_postgresql",
-]
-
 #: `flush`: durability, own or through another session; `lock`: all other waits for another session.
 CATEGORIES = ("flush", "through", "read", "lock", "cpu", "client", "other")
 _MAX_LINKS = 4

@@ -10,8 +10,6 @@ from counters import OWNERS, Reading, Snapshot
 from epochs import OPERATIONS, Totals
 from patterns import summarise_pattern
 
-__all__ = ["bound_depth", "list_sizes", "list_times", "summarise_depth", "summarise_run"]
-
 Row = dict[str, Any]
 #: Part of the profile -> owners it is made of.
 _PARTS = {

@@ -14,8 +14,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Map", "call_bpf", "read_info"]
-
 _SYSCALL = {"x86_64": 321, "aarch64": 280}
 _CREATE, _LOOKUP, _UPDATE, _DELETE, _GET_INFO = 0, 1, 2, 3, 15
 _LOOKUP_BATCH, _TAKE_BATCH, _UPDATE_BATCH = 24, 25, 26

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
-__all__ = ["BTF_FILE", "Btf", "make_types"]
-
 BTF_FILE = Path("/sys/kernel/btf/vmlinux")
 
 (_INT, _PTR, _ARRAY, _STRUCT, _UNION, _ENUM, _FWD, _TYPEDEF, _VOLATILE, _CONST, _RESTRICT, _FUNC) = range(1, 13)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["list_buckets"]
-
 
 def list_buckets(counts: Sequence[int]) -> list[dict[str, Any]]:
     """Return the buckets that are not empty: `low_us`, `high_us`, `calls`."""

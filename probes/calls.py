@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from kernel import Member, UnavailableError
 
-__all__ = ["CALLS", "Call", "define_registers", "list_registers", "number_call"]
-
 (_READ, _WRITE, _SYNC, _COPY, _SENDFILE, _SUBMIT, _REAP, _ENTER, _OTHER) = range(9)  # as the enum in the program
 _FROM_RETURN = _FROM_POSITION = 0xFF
 

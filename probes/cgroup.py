@@ -17,8 +17,6 @@ from pathlib import Path
 from followed import MAX_GROUPS, Group, read_stat
 from kernel import UnavailableError
 
-__all__ = ["RunCgroup", "find_hierarchy", "get_owners", "give_back", "list_trees", "recover"]
-
 _PREFIX = "knobscope-"
 _OWN = re.compile(r"knobscope-\d+-[0-9a-f]+-\d+")
 _NUMBERS = count(1)

@@ -11,8 +11,6 @@ from bpf import read_info
 from kept import keep
 from kernel import Kernel, UnavailableError, compile_environment
 
-__all__ = ["Compiled", "compile_program", "place"]
-
 #: `maps`: name, shape, types of key and value of each, as bpf.Map takes them; `functions`: name -> code, as hex digits.
 Compiled = dict[str, Any]
 

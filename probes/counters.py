@@ -19,8 +19,6 @@ from origins import FILE_CONSTANTS, Origins, clear_origins, read_origins
 from program import Program
 from typed import TypedProgram
 
-__all__ = ["OWNERS", "Counters", "Reading", "Snapshot"]
-
 OWNERS = ("unseen", "own", "inode", "journal", "flush", "foreign", "unknown")  # as the enums in the program
 _ISSUED = 1
 _CALLABLE = ("on_look",)

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from kernel import UnavailableError
 
-__all__ = ["MAX_PARTS", "Disk", "Part", "find_disk"]
-
 MAX_PARTS = 16  # disks that are followed as one
 _BLOCK_CLASS, _BLOCK_NUMBERS = Path("/sys/class/block"), Path("/sys/dev/block")
 _WHOLE = 2**64 - 1  # where a disk ends, as far as its requests are concerned

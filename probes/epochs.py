@@ -14,8 +14,6 @@ from typing import Any
 from disk import Disk
 from program import Program
 
-__all__ = ["OPERATIONS", "EpochCounters", "Totals", "list_constants", "sum_processors"]
-
 OPERATIONS = ("read", "write", "discard", "flush")
 _NAME = struct.Struct("=4Q")  # gendisk.disk_name
 

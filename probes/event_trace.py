@@ -16,8 +16,6 @@ from counters import Counters
 from file_of import BYTES_DONE
 from kernel import Kernel, Member, Needs, read_kernel
 
-__all__ = ["EventRing", "EventTrace", "read_traced_kernel"]
-
 _RECORD_BYTES = 8 + 88  # header and content of one record: struct note_t of counters.bpf.h
 _PAGES = 4096  # of the ring, a power of two: 16 MiB hold 170,000 records
 _REST_S = 0.1

@@ -16,8 +16,6 @@ from patterns import summarise_pattern
 from probe import Selection
 from program import Program, count_missed
 
-__all__ = ["FaultProbe"]
-
 Row = dict[str, Any]
 
 _SOURCE = Path(__file__).resolve().with_name("pagefault.bpf.c")

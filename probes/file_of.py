@@ -9,19 +9,6 @@ from typing import Any
 from kernel import Member
 from program import Program
 
-__all__ = [
-    "BYTES_DONE",
-    "FAULT_MEMBERS",
-    "FILE_HEAD",
-    "FILE_MEMBERS",
-    "FOLIO_MEMBERS",
-    "NAME_MEMBERS",
-    "PAGE_HEAD",
-    "allow_devices",
-    "make_file_row",
-    "number_device",
-]
-
 _MINOR_BITS = 20  # of the kernel's own device numbers; what stat shows is encoded otherwise
 
 #: Read in one go.

@@ -9,19 +9,6 @@ from typing import NamedTuple, Union
 
 from kernel import Member
 
-__all__ = [
-    "FOLLOWED_HANDLERS",
-    "FOLLOWED_HEADERS",
-    "FOLLOWED_MEMBERS",
-    "FOLLOWED_TRACEPOINTS",
-    "MAX_GROUPS",
-    "Group",
-    "Process",
-    "list_processes",
-    "list_threads",
-    "read_stat",
-]
-
 MAX_GROUPS = 8
 FOLLOWED_HANDLERS = {"sched_process_fork": "on_fork", "cgroup_attach_task": "on_attach"}
 FOLLOWED_TRACEPOINTS = dict.fromkeys(FOLLOWED_HANDLERS, "task_struct")

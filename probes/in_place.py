@@ -10,8 +10,6 @@ from pathlib import Path
 from cgroup import get_owners, list_trees, recover
 from followed import Group, Process, read_stat
 
-__all__ = ["HeldCgroup", "HeldProcesses"]
-
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 

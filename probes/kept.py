@@ -18,8 +18,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["keep", "list_refusals"]
-
 FOLDER = "/var/cache/knobscope"
 _MOST = 64  # things that are kept; the one that was not used for longest goes
 _CODE = Path(__file__).resolve().parent

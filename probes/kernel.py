@@ -24,9 +24,6 @@ from typing import Any
 from btf import BTF_FILE, Btf
 from kept import keep
 
-__all__ = ["Kernel", "Member", "Needs", "UnavailableError", "compile_environment", "read_kernel"]
-
-
 #: Of directories of empty headers.
 _PREFIX = "knobscope-headers-"
 _KALLSYMS = Path("/proc/kallsyms")

@@ -20,8 +20,6 @@ from kernel import Kernel, Member, Needs, UnavailableError
 from program import Program, count_missed
 from typed import TypedProgram
 
-__all__ = ["LIGHT_NEEDS", "LIMIT", "LightCounters", "summarise_light"]
-
 Row = dict[str, Any]
 
 LIMIT = "light mode: owners, files, order, alignment and merges of requests, and the depth of each queue, are not known"

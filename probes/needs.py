@@ -9,7 +9,6 @@ from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS
 from kernel import Kernel, Member, Needs
 
 _FILESYSTEMS = Path("/proc/filesystems")
-__all__ = ["BLOCK_NEEDS", "choose_handlers", "describe_cost", "list_limits"]
 
 _HANDLERS = {
     "block_io_start": "on_start",

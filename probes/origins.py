@@ -9,8 +9,6 @@ from typing import Any
 
 from program import Program
 
-__all__ = ["FILE_CONSTANTS", "FileCounts", "Origins", "clear_origins", "read_origins"]
-
 _PSEUDO_FILES = ("", "journal", "metadata", "device")  # the first one: unknown
 #: Macros of the program: how many it can tell apart.
 FILE_CONSTANTS = {"MAX_FILES": 4096, "MAX_ADDRESSES": 65536, "MAX_SUBMITTERS": 1024}

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["PATTERNS", "summarise_pattern"]
-
 PATTERNS = ("sequential", "append", "strided", "random", "mixed", "few")
 _MIN_REQUESTS = 10  # of fewer nothing can be said
 _DOMINANT_SHARE = 0.8

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 
 from followed import Group
 
-__all__ = ["Probe", "Selection"]
-
 
 @dataclass(frozen=True)
 class Selection:

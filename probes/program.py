@@ -18,8 +18,6 @@ from compiling import compile_program, place
 from followed import FOLLOWED_HANDLERS, MAX_GROUPS, Group, Process, list_processes
 from kernel import Kernel, UnavailableError
 
-__all__ = ["Kind", "Program", "count_missed"]
-
 _FACTS = "facts.bpf.h"  # the kernel's facts and the constants: they stand before everything else
 _RUN_TIME_NS = 192  # offset in struct bpf_prog_info; run_cnt and recursion_misses (since 5.12) follow
 _PROG_LOAD, _TEST_RUN, _RAW_TRACEPOINT_OPEN = 5, 10, 17

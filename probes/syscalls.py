@@ -22,8 +22,6 @@ from probe import Selection
 from program import Program, count_missed
 from typed import TypedProgram
 
-__all__ = ["PARTS", "SyscallProbe"]
-
 Row = dict[str, Any]
 
 _SOURCE = Path(__file__).resolve().with_name("syscalls.bpf.c")

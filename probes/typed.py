@@ -20,8 +20,6 @@ from btf import make_types
 from kernel import Kernel, UnavailableError
 from program import Kind, Program
 
-__all__ = ["TypedProgram", "list_marks"]
-
 #: What a call of a function of the kernel, or of a part, looks like as compiled: of a helper with this number or one of
 #: the next ones, which do not exist.
 _FIRST_MARK = 0x6B6E6F62

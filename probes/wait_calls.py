@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from calls import CALLS, number_call
 
-__all__ = ["FOR_TIME", "WAIT_CALLS", "WaitCall"]
-
 (_IN_KERNEL, _FOR_THREAD, _FOR_PEER, FOR_TIME, _FOR_REQUESTS, _ENDS_THREAD) = range(6)  # as the enum in the program
 _TIMED = {"has_timeout": True}
 _PLAIN = {"is_plain": True}

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["Symbols", "name_reason"]
-
 _KALLSYMS = Path("/proc/kallsyms")
 _TEXT = frozenset(b"tTwW")
 #: Functions that let any thread sleep, whatever for.

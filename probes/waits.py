@@ -21,8 +21,6 @@ from typed import TypedProgram
 from wait_calls import FOR_TIME, WAIT_CALLS
 from wait_reasons import Symbols, name_reason
 
-__all__ = ["WaitProbe"]
-
 Row = dict[str, Any]
 
 _SOURCE = Path(__file__).resolve().with_name("waits.bpf.c")

@@ -11,8 +11,6 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CHROMIUM", "PAPER", "Seen", "look_at"]
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _SCRIPT = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
 #: A page of A4 within the margins that Chromium leaves, in CSS pixels.

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["find_direct_memory", "require_loops", "require_models"]
-
 
 def require_loops() -> None:
     """Skip the test where no loop device can be had."""

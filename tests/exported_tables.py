@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["write_example_tables"]
-
 
 def write_example_tables(folder: Path) -> None:
     """Write `table.csv` (a full grid of three knobs, column tps) and `blkparse.txt`."""

@@ -15,8 +15,6 @@ from typing import Any, Literal
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.watch import Profile, Watch, gate
 
-__all__ = ["Fio", "Freezable", "Gated", "Job", "Loop", "Syncs", "open_loop", "row_of", "run", "watch_jobs"]
-
 _FREEZE, _THAW = 0xC0045877, 0xC0045878  # FIFREEZE, FITHAW
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["start_as"]
-
 _LAST = Path("/proc/sys/kernel/ns_last_pid")
 
 

@@ -6,8 +6,6 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["make_ext4", "mounted"]
-
 
 def make_ext4(image: Path) -> Path:
     """Make an image of 64 MiB with an empty ext4; returns its path."""

@@ -10,20 +10,6 @@ from typing import Any
 
 import duckdb
 
-__all__ = [
-    "SMALL",
-    "assert_stays_finished",
-    "call",
-    "call_unchecked",
-    "command",
-    "finish_small",
-    "make_folder",
-    "make_once",
-    "place_profile",
-    "query",
-    "write_study",
-]
-
 ROOT = Path(__file__).parents[1]
 #: The smallest study that has every part.
 SMALL = """

@@ -3,8 +3,6 @@
 import time
 from collections.abc import Callable
 
-__all__ = ["PATIENCE_S", "wait_until"]
-
 #: What hangs is found out as well after two minutes as after ten seconds; a busy machine needs them.
 PATIENCE_S = 120.0
 

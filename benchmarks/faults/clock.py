@@ -11,8 +11,6 @@ import struct
 import subprocess
 from pathlib import Path
 
-__all__ = ["Clock"]
-
 
 class Clock:
     """The clock of all processes that are started with its `environment`."""

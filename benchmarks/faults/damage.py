@@ -9,8 +9,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-__all__ = ["damage_something"]
-
 #: What knobscope makes and reads again.
 _PATTERNS = (
     "store/*.json",

@@ -23,8 +23,6 @@ from damage import damage_something
 from studies import STUDIES, Study, start_call
 from world import World
 
-__all__ = ["KINDS", "Kind", "Scene", "install_other"]
-
 #: Studies for single kinds of faults.
 _SPECIAL = ("redis-upgraded", "postgresql-ports")
 #: Until a process of the kind that is to be killed must have shown up.

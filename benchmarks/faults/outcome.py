@@ -9,8 +9,6 @@ from typing import Any
 
 import duckdb
 
-__all__ = ["Found", "find_lost", "find_violations", "read_found", "read_store"]
-
 #: Tables and what of them is the same each time.
 _QUERIES = {
     "runs": "SELECT run_id, block_id, phase, round, config_id, is_sentinel, repeat, status, reason, disturbance, dbms,"

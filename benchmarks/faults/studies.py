@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-__all__ = ["ROOT", "STUDIES", "Study", "start_call"]
-
 ROOT = Path(__file__).parents[2]
 
 

@@ -23,8 +23,6 @@ from studies import ROOT, Study
 
 from knobscope.devices.power import shut_down
 
-__all__ = ["World", "open_world"]
-
 _IMAGE_MIB = 256
 _LOOP_GET_STATUS64, _LOOP_SET_STATUS64 = 0x4C05, 0x4C04
 _LOOP_STATUS = "=5Q4I160s2Q"

@@ -20,8 +20,6 @@ from load import BLOCK, Running, Target
 
 from knobscope.watch import Watch, open_watch
 
-__all__ = ["CONDITIONS", "SETTLED_S", "Condition", "UnavailableError"]
-
 _HERE = Path(__file__).resolve().parent
 _READY_S, _STOP_S = 30.0, 20.0
 SETTLED_S = 0.5  # without another program, a tool counts as loaded

@@ -12,8 +12,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Costs", "count_costs", "list_descendants", "list_programs"]
-
 _BPF_SYSCALL = {"x86_64": 321, "aarch64": 280}
 _ENABLE_STATS, _RUN_TIME = 32, 0  # a command of bpf(2) since 5.8, and what it enables
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -16,8 +16,6 @@ from typing import Any, Protocol
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.watch import gate
 
-__all__ = ["DEPTHS", "Done", "Running", "Sample", "Target", "open_disk", "open_memory", "run_load"]
-
 DEPTHS = (1, 32)
 BLOCK = 4096
 _MEMORY_MIB, _DISK_MIB = 512, 1024

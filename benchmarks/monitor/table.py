@@ -10,8 +10,6 @@ from typing import Any
 from conditions import CONDITIONS
 from load import DEPTHS, Sample
 
-__all__ = ["format_tables", "summarise", "write_between_markers"]
-
 _BEGIN, _END = "<!-- benchmarks/monitor: begin -->", "<!-- benchmarks/monitor: end -->"
 _BASE = CONDITIONS[0].name
 

@@ -16,8 +16,6 @@ from knobscope.durable_files import DamagedFileError, set_aside
 from knobscope.errors import UserError
 from knobscope.examples import EXAMPLES, add_examples
 
-__all__ = ["build_parser", "main"]
-
 #: Commands in the order of the help text, and the modules that add them.
 _COMMANDS = {
     "job": "knobscope.job",

@@ -2,8 +2,6 @@
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Part"]
-
 
 class Part(BaseModel):
     """A part of a document: exactly these keys."""

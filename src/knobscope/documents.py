@@ -11,8 +11,6 @@ from typing import Any
 
 from knobscope.durable_files import finite, write_json
 
-__all__ = ["add_json_argument", "write_document"]
-
 _STANDARD_OUTPUT = "-"
 _WHAT = "the document of docs/reference/schemas"
 

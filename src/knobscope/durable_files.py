@@ -21,22 +21,6 @@ from typing import Any
 
 from knobscope.errors import UserError
 
-__all__ = [
-    "DamagedFileError",
-    "blame_content",
-    "create_file",
-    "finite",
-    "read_sealed",
-    "remove",
-    "set_aside",
-    "synchronise_filesystem",
-    "whole_directory",
-    "whole_file",
-    "write_json",
-    "write_sealed",
-    "write_text",
-]
-
 #: Key of a sealed JSON file that holds the checksum of all other keys.
 _SEAL = "sha256"
 #: The largest JSON file of the campaign in docs/evidence/large-studies.md has less than a hundredth of that.

@@ -1,7 +1,5 @@
 """The one error class that a person is meant to read."""
 
-__all__ = ["UserError"]
-
 
 class UserError(Exception):
     """Something a person can fix: says what was found, what was expected and what to do.

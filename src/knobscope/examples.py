@@ -2,8 +2,6 @@
 
 import argparse
 
-__all__ = ["EXAMPLES", "add_examples"]
-
 _CASE = "--case sqlite/local-disk/ycsb-a"
 _STUDY = "--study specs/studies/quickstart.yaml"
 _RESULTS = "results/quickstart"

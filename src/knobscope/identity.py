@@ -25,8 +25,6 @@ from knobscope.specs import (
     shapes_data,
 )
 
-__all__ = ["MEASURE_VERSION", "data_identity", "hash_identity", "run_identity", "varied_knobs"]
-
 #: Raised whenever a change of `prepare` or `measure` makes earlier runs incomparable.
 MEASURE_VERSION = 3
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from knobscope.durable_files import create_file
 from knobscope.sealing import break_seal, seal
 
-__all__ = ["add_parser"]
-
 _PIECE_BYTES = 1 << 16
 
 

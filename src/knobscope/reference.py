@@ -13,8 +13,6 @@ from knobscope.cli import build_parser
 from knobscope.examples import EXAMPLES
 from knobscope.tables.json_schema import render_schema
 
-__all__ = ["render_reference", "render_schemas"]
-
 
 def render_reference() -> str:
     """Return the page: one section per command, one row per argument."""

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from knobscope.durable_files import DamagedFileError, read_sealed, remove, write_sealed
 
-__all__ = ["break_seal", "check_seal", "seal", "sealed_output"]
-
 _SUFFIX = ".seal"
 
 

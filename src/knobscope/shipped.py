@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["SHIPPED"]
-
 _HERE = Path(__file__).resolve().parent
 _IN_WHEEL = _HERE / "files"  # setup.py puts them there
 

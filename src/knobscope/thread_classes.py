@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 
-__all__ = ["SESSION", "class_of_thread"]
-
 #: The class of threads that serve clients: an operation waits for what these wait for.
 SESSION = "session"
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["await_that", "cluster_command", "list_jobs", "manage", "node_state", "run_cluster", "tell_node"]
-
 ROOT = Path(__file__).parents[2]
 _SCRIPT = ROOT / "setup/cluster.sh"
 

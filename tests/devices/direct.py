@@ -12,8 +12,6 @@ from pathlib import Path
 #: Seconds; the file is open until it is closed.
 Latencies = Generator[float, None, None]
 
-__all__ = ["find_shortest", "make_file", "time_flushes", "time_reads", "time_writes"]
-
 
 def make_file(directory: Path, size: int = 32 << 20) -> Path:
     """Return a file whose blocks exist and are written, so that later writes change no metadata."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Traced", "trace_requests"]
-
 _LINE = re.compile(r"\s(?P<time>\d+\.\d+): (?P<event>\w+): (?P<rest>.*)")
 _BLOCK = re.compile(
     r"(?P<major>\d+),(?P<minor>\d+) (?P<flags>\w+) (?:(?P<bytes>\d+) )?\(.*?\) (?P<sector>\d+) \+ (?P<count>\d+)"

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["STACKS", "share_by_name", "stacked"]
-
 #: Name of a stack -> what it is made of, from its top down; `btrfs` and `zstd` are file systems on a plain disk.
 STACKS = {
     "lvm": ("lvm",),

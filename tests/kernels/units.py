@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["SOCKET", "UNIT", "running_unit"]
-
 UNIT, SOCKET = "knobscope-check.service", "/run/redis.sock"  # guests have no network
 _START_S = 60
 _SERVICE = """[Unit]

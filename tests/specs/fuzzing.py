@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from knobscope.specs.documents.schema import model_schemas
 
-__all__ = ["FOLDERS", "drawn_from_schema", "mutated_data", "mutated_text", "write_yaml"]
-
 FOLDERS = {"dbms": "dbms", "device": "devices", "workload": "workloads", "generator": "generators", "study": "studies"}
 
 _NUMBERS = [0, -1, 1.5, 2**63, 2**70, 1e99, 1e999, float("nan"), 5e-324, -0.0]

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Request", "count_sequential", "read_log"]
-
 _AGE = 256  # requests in the same direction, after which a stream no longer goes on
 
 

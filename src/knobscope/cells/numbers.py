@@ -11,8 +11,6 @@ from functools import cached_property
 
 from knobscope.cells.spelling import find_scales
 
-__all__ = ["Numbers", "read_numbers"]
-
 #: A longer text is no number, however many digits it has.
 _LONGEST = 100
 _SPACES = "\u00a0\u202f\u2009"

@@ -6,8 +6,6 @@ from knobscope.errors import UserError
 from knobscope.specs.reading.source import SpecProblem, show_path
 from knobscope.text.formats import plural
 
-__all__ = ["Problems"]
-
 #: A table that is wrong throughout is known to be after so many lines of it.
 _MOST_SHOWN = 1000
 

@@ -11,8 +11,6 @@ from knobscope.cells.spelling import FAILURE_WORDS, MISSING_WORDS, TRUTH, is_def
 from knobscope.specs import Value
 from knobscope.text.formats import plural
 
-__all__ = ["Reading", "read_factor", "read_measured", "read_truth"]
-
 
 @dataclass(frozen=True)
 class Reading:

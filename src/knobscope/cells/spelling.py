@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["FAILURE_WORDS", "MISSING_WORDS", "TRUTH", "find_scales", "is_default_word"]
-
 #: Spellings of truth values, in lower case.
 TRUTH = {
     **dict.fromkeys(("true", "yes", "on", "t", "y", "enabled", "1"), True),

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from knobscope.cells.problems import Problems
 from knobscope.errors import UserError
 
-__all__ = ["Column", "TextTable", "read_text_table"]
-
 _DELIMITERS = ",;\t|"
 #: So many texts of a column are shown.
 _MOST_SHOWN = 10

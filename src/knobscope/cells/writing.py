@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["to_csv"]
-
 #: What spreadsheets take for a formula, unless it is a number.
 _FORMULA = re.compile(r"(?![-+][0-9.]+(?:[eE][-+]?[0-9]+)?\Z)[=+\-@\t\r\n]")
 

@@ -19,9 +19,6 @@ from knobscope.stages.measure import PowerCut, count_losses, loses_more, open_cu
 from knobscope.stages.plan import DesignSpace, smallest_change
 from knobscope.text.formats import format_count, plural
 
-__all__ = ["Tried", "add_parser", "list_settings"]
-
-
 #: Of two cuts against two of the default no loss is beyond chance.
 _FEWEST_CUTS = 3
 

@@ -11,8 +11,6 @@ from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
 from knobscope.text.formats import plural
 
-__all__ = ["add_parser"]
-
 _SNAKEFILE = """\
 # Runs the studies of this folder with the installed knobscope:
 #

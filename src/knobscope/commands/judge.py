@@ -15,8 +15,6 @@ from knobscope.specs.reading.source import read_text
 from knobscope.stages.detect import WatchedProfile, has_other_unit, judge_profile
 from knobscope.tables import DeviceProfile, check_document, read_document
 
-__all__ = ["add_parser"]
-
 #: A row per operation and tenth of a second: that of a day has 300 MB.
 _MOST_BYTES = 1 << 30
 _EXPECTED = "a profile that `knobscope watch --json` wrote"

@@ -21,8 +21,6 @@ from knobscope.specs.reading.arguments import find_study
 from knobscope.specs.reading.source import SpecErrors, SpecProblem
 from knobscope.specs.shelf import read_spec
 
-__all__ = ["add_parser"]
-
 
 class Problem(Part):
     """One thing that is wrong in a spec."""

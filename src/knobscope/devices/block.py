@@ -7,8 +7,6 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["BlockDevice", "find_block_device", "read_counts"]
-
 
 @dataclass(frozen=True)
 class BlockDevice:

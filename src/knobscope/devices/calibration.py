@@ -28,8 +28,6 @@ from knobscope.specs.models.transport import (
     write_transport,
 )
 
-__all__ = ["FLUSHING", "INSTANT_DEVICE", "calibrate", "ensure_calibrated", "run_fio"]
-
 
 def _make_device(latency: Duration) -> Device:
     model = FlashModel(

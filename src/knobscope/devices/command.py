@@ -16,8 +16,6 @@ from knobscope.errors import UserError
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.device import Device
 
-__all__ = ["add_parser"]
-
 
 def _up(args: argparse.Namespace) -> int:
     device = load_device(args.device, args.root)

@@ -12,8 +12,6 @@ from knobscope.errors import UserError
 if TYPE_CHECKING:
     from knobscope.specs.models.device import Tier  # with all other models, which who only watches does not need
 
-__all__ = ["find_bottom_disks", "find_tier", "is_loop_direct", "read_stat"]
-
 _MEMORY_DISKS = ("ram", "zram", "pmem")
 _CLOUD_DISKS = ("vd", "xvd")
 #: Network volumes that call themselves NVMe or SCSI disks (Amazon EBS, Google Persistent Disk, Azure, Hetzner).

@@ -24,8 +24,6 @@ from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_model import Delay
 
-__all__ = ["bring_up", "exists", "find_loop", "take_down", "undo_settings"]
-
 #: What an image is made with; all of it is lost when another one is made.
 _SHAPE = ("size", "filesystem", "block_bytes", "journal")
 _LOSETUP_OPTIONS = ["--find", "--show", "--direct-io=on"]

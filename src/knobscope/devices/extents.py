@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MAPPED_FILESYSTEMS", "AddressIndex", "Extent", "FoundFile", "inspect_file", "read_partition_start"]
-
 #: File systems whose answer is an address on their block device: btrfs answers in addresses of its own.
 MAPPED_FILESYSTEMS = ("ext2", "ext3", "ext4", "xfs")
 

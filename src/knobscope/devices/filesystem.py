@@ -8,8 +8,6 @@ from knobscope.devices.block import find_block_device
 from knobscope.devices.mounts import find_mount
 from knobscope.devices.queue import SettingRefusedError
 
-__all__ = ["read_filesystem"]
-
 
 def _has_journal(directory: Path) -> bool:
     """Whether an ext4 has a journal, or a file system of another type, which always has one."""

@@ -24,8 +24,6 @@ from knobscope.specs.models.device_model import FlashModel
 from knobscope.specs.models.quantity import Duration, Rate, Size
 from knobscope.specs.reading.base import suggest
 
-__all__ = ["Figures", "Misfit", "find_misfits", "fit_device", "fit_model", "known_drives", "read_figures"]
-
 _COLUMNS = ("rbps", "rrandiops", "rseqiops", "wbps", "wrandiops", "wseqiops")
 #: Typical of the tier: read and write latency in us at depth one, flush. No figure of the table tells them.
 _TYPICAL = {"nvme_ssd": (80.0, 20.0, Duration("1.5ms")), "sata_ssd": (110.0, 40.0, Duration("1.2ms"))}

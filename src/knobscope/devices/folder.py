@@ -21,8 +21,6 @@ from knobscope.devices.privileged import call_helper, run_as_root, unmount_fuse
 from knobscope.errors import UserError
 from knobscope.processes.view import DEVICES_FOLDER
 
-__all__ = ["DeviceFolder", "awaiting_end", "claim_folder"]
-
 #: How long a file system that nobody needs any more may stay busy: killed servers take a moment to end.
 _PATIENCE_S = 10.0
 #: Programs that look at all file systems of a machine, as `df` does, use each of them for a moment.

@@ -17,8 +17,6 @@ from typing import Any
 from knobscope.devices.block import BlockDevice
 from knobscope.devices.disks import find_bottom_disks
 
-__all__ = ["Health", "parse_nvme", "parse_smartctl", "read_health"]
-
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _TIMEOUT_S = 30
 #: NVMe counts thousands of 512 bytes (NVM Express Base Specification, SMART / Health Information Log Page).

@@ -15,8 +15,6 @@ from knobscope.devices.block import BlockDevice
 from knobscope.devices.disks import find_bottom_disks
 from knobscope.errors import UserError
 
-__all__ = ["device_lock"]
-
 #: Root's, and of the group of those whom root lets measure: nobody else can open, and so hold, a lock in there.
 _CLOSED = Path("/run/knobscope")
 _GROUP = "knobscope-users"

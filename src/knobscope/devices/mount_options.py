@@ -15,8 +15,6 @@ from knobscope.devices.queue import SettingRefusedError
 from knobscope.errors import UserError
 from knobscope.processes.view import DEVICES_FOLDER
 
-__all__ = ["changed_mounts", "restore_mount"]
-
 _ATIMES = ("noatime", "relatime")
 #: A mount keeps the flag that it has, and noatime wins over all others: what it had is taken back first.
 _WRITTEN_ATIMES = {

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Mount", "find_mount", "find_mount_of", "list_mounts"]
-
 
 @dataclass(frozen=True)
 class Mount:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["hold_directory", "make_directory", "released"]
-
 _MODE = 0o711  # as root, servers run as another user and must get through
 #: Descriptor -> directory that it holds, or held until it was closed.
 _HELD: dict[int, Path] = {}

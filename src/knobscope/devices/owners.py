@@ -11,8 +11,6 @@ from pathlib import Path
 from knobscope.durable_files import write_json
 from knobscope.processes import PIPELINE_VARIABLE
 
-__all__ = ["FOREVER", "add_owner", "find_owner", "is_kept", "living_owners"]
-
 #: Owner of a device that stays until somebody takes it down.
 FOREVER = 0
 

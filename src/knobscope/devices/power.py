@@ -10,8 +10,6 @@ from pathlib import Path
 from knobscope.devices.block import find_block_device
 from knobscope.devices.privileged import make_filesystem, run_as_root, set_queue
 
-__all__ = ["PoweredDisk", "open_powered_disk", "shut_down"]
-
 #: EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH: from now on nothing is written, not even the journal.
 _SHUTDOWN, _NO_LOG_FLUSH = 0x8004587D, 2
 

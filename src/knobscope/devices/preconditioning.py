@@ -16,8 +16,6 @@ from knobscope.durable_files import synchronise_filesystem
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Precondition
 
-__all__ = ["precondition"]
-
 _CHUNK = 16 << 20
 _SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 

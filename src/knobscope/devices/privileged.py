@@ -13,8 +13,6 @@ from knobscope.shipped import SHIPPED
 if TYPE_CHECKING:
     from knobscope.specs.models.device import Filesystem
 
-__all__ = ["call_helper", "find_sudo", "make_filesystem", "run_as_root", "set_queue", "unmount_fuse"]
-
 _PACKAGES = {
     "chown": "coreutils",
     "fusermount3": "fuse3",

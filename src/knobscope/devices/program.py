@@ -11,8 +11,6 @@ from knobscope.specs.models.device_model import Delay, DeviceModel
 from knobscope.specs.models.quantity import Quantity
 from knobscope.specs.models.transport import Transport, read_transport
 
-__all__ = ["answering_command", "early_arguments", "find_program", "model_arguments"]
-
 
 def find_program(name: str = "devmodel") -> Path:
     """Return a program of devmodel/: from the folder KNOBSCOPE_DEVMODEL, or built next to the checkout.

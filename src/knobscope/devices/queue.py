@@ -11,8 +11,6 @@ from knobscope.devices.block import BlockDevice
 from knobscope.durable_files import read_sealed, write_sealed
 from knobscope.errors import UserError
 
-__all__ = ["SettingRefusedError", "changed_queue", "restore_queue"]
-
 #: Root's alone: what a queue had before a run changed it, until that is put back. Only the kernel knows its defaults,
 #: which differ from version to version. A restart of the machine removes the notes with the settings.
 _NOTES = Path("/run/knobscope-queues")

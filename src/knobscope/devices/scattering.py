@@ -6,8 +6,6 @@ import fcntl
 import os
 from pathlib import Path
 
-__all__ = ["make_scattering_directory"]
-
 #: FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_TOPDIR_FL of linux/fs.h (64 bit).
 _GET_FLAGS, _SET_FLAGS, _TOP_DIRECTORY = 0x80086601, 0x40086602, 0x00020000
 _NO_SUCH_FLAG = {errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.EACCES}

@@ -22,8 +22,6 @@ from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Tier
 from knobscope.text.formats import format_size, loosen_units
 
-__all__ = ["OpenDevice", "close_device", "count_scratch_bytes", "open_device", "open_locked", "require_free"]
-
 _FOLDER = ".knobscope"
 #: What a file system answers to writes after an error of its device: it has shut down, or turned read-only.
 _FAILED = (errno.EIO, errno.EROFS, errno.EUCLEAN)

@@ -7,8 +7,6 @@ from knobscope.specs.models.device import Device
 from knobscope.specs.reading.arguments import find_spec
 from knobscope.specs.shelf import read_spec
 
-__all__ = ["load_device"]
-
 
 def load_device(name: str, root: Path) -> Device:
     """Return the device of a YAML file, or of ``specs/devices/<name>.yaml`` below `root`.

@@ -7,8 +7,6 @@ from pathlib import Path
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.errors import UserError
 
-__all__ = ["describe_level", "is_stacked", "lies_on", "list_levels"]
-
 #: Beginning of a device-mapper UUID -> what made the device.
 _MAPPED = {"LVM-": "LVM", "CRYPT-": "dm-crypt", "mpath-": "multipath"}
 

@@ -19,8 +19,6 @@ from knobscope.errors import UserError
 from knobscope.processes import read_tail
 from knobscope.specs.models.device_model import Delay, DeviceModel
 
-__all__ = ["start_warden"]
-
 _READY = b"ready\n"
 
 

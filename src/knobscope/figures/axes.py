@@ -7,17 +7,6 @@ from dataclasses import dataclass
 from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.scales import Tick
 
-__all__ = [
-    "LEGEND_LINE",
-    "Frame",
-    "draw_legend",
-    "draw_x_axis",
-    "draw_y_axis",
-    "legend_width",
-    "line_look",
-    "wrap_legend",
-]
-
 #: Pixels between the lines of a legend.
 LEGEND_LINE = 17
 _LOOKS = ("line-a", "line-b", "line-c", "line-d")

@@ -8,8 +8,6 @@ from knobscope.figures.canvas import Canvas, text_width
 from knobscope.figures.scales import Scale, fold_ticks
 from knobscope.text.formats import format_fold
 
-__all__ = ["BendPoint", "Side", "draw_bend"]
-
 
 @dataclass(frozen=True)
 class BendPoint:

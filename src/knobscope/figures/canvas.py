@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Literal
 
-__all__ = ["Anchor", "Canvas", "Point", "cut_text", "fit_text", "text_width"]
-
 Anchor = Literal["start", "middle", "end"]
 Point = tuple[float, float]
 

@@ -10,8 +10,6 @@ from knobscope.figures.canvas import Anchor, Canvas, text_width
 from knobscope.figures.scales import Scale, Tick, linear_ticks, power_ticks, short_number, spread_labels
 from knobscope.text.formats import format_micros, format_share, format_size
 
-__all__ = ["Curve", "Mark", "bucket_points", "draw_latencies", "draw_loglog", "draw_series", "with_pauses"]
-
 
 @dataclass(frozen=True)
 class Curve:

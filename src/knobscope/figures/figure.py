@@ -13,8 +13,6 @@ from knobscope.durable_files import write_text
 from knobscope.figures.canvas import Canvas
 from knobscope.study_data.rows import Rows
 
-__all__ = ["NARROW", "WIDE", "Figure", "figure_style", "slug", "write_figures"]
-
 #: Widths in pixels that figures are drawn for: half the page or a phone, and the whole page.
 NARROW, WIDE = 400, 880
 

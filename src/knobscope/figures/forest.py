@@ -10,8 +10,6 @@ from knobscope.figures.figure import WIDE
 from knobscope.figures.scales import Scale, fold_ticks
 from knobscope.text.formats import describe_change, format_fold
 
-__all__ = ["Effect", "ForestRow", "MetricPanel", "Span", "draw_forest", "draw_spans", "fold_scale", "shorten"]
-
 _ROW, _HEAD = 21, 26
 _TOP, _BOTTOM = 44, 26
 _CAUTION = "⚠ risks committed data"

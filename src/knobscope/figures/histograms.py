@@ -9,8 +9,6 @@ from knobscope.figures.canvas import Canvas, cut_text
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import UNKNOWN, format_share, format_size
 
-__all__ = ["SizeBin", "SizeMark", "Sizes", "depth_bins", "draw_depths", "draw_shares", "draw_sizes", "size_bins"]
-
 
 @dataclass(frozen=True)
 class Sizes:

@@ -7,8 +7,6 @@ from knobscope.figures.canvas import Canvas
 from knobscope.figures.scales import Scale, linear_ticks, power_ticks, short_number
 from knobscope.text.formats import format_share, format_size
 
-__all__ = ["draw_locality"]
-
 Points = Sequence[tuple[float, float]]
 
 

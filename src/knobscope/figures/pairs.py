@@ -11,8 +11,6 @@ from knobscope.figures.forest import Effect, MetricPanel, fold_scale, shorten
 from knobscope.figures.scales import Scale, fold_ticks
 from knobscope.text.formats import UNKNOWN, format_fold
 
-__all__ = ["PairRow", "draw_pairs"]
-
 _ROW, _HEAD = 34, 26
 _TOP, _BOTTOM = 48, 26
 _OFFSET = 6.5  # pixels of A above and of B below the middle of a row

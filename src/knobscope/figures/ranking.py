@@ -8,8 +8,6 @@ from knobscope.figures.canvas import Canvas
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_number, format_share
 
-__all__ = ["RankedKnob", "RoundFit", "draw_ranking", "draw_rounds"]
-
 
 @dataclass(frozen=True)
 class RankedKnob:

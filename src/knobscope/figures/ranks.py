@@ -7,8 +7,6 @@ from knobscope.figures.axes import Frame
 from knobscope.figures.canvas import Anchor, Canvas, text_width
 from knobscope.figures.forest import shorten
 
-__all__ = ["RankLine", "draw_ranks"]
-
 _ROW, _TOP = 24, 46
 
 

@@ -9,8 +9,6 @@ from knobscope.figures.canvas import Canvas, text_width
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_number, format_share
 
-__all__ = ["RateCurve", "draw_rates"]
-
 #: Width of a line in the legend.
 _KEY = 28
 

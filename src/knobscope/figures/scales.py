@@ -6,17 +6,6 @@ from itertools import pairwise
 
 from knobscope.text.formats import format_number
 
-__all__ = [
-    "Scale",
-    "Tick",
-    "fold_ticks",
-    "linear_ticks",
-    "power_ticks",
-    "ratio_ticks",
-    "short_number",
-    "spread_labels",
-]
-
 Tick = tuple[float, str]
 
 #: Ratios that read well on an axis of x-fold changes: steps around 1x, and leading digits of each power of ten.

@@ -10,8 +10,6 @@ from knobscope.figures.forest import shorten
 from knobscope.figures.scales import Scale, linear_ticks, ratio_ticks
 from knobscope.text.formats import format_micros, format_share
 
-__all__ = ["OrderPoint", "draw_order"]
-
 #: Where CPU time differs by more than this factor, a linear axis would flatten most settings.
 _LOG_ABOVE = 5
 

@@ -8,8 +8,6 @@ from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks, short_number
 from knobscope.text.formats import format_rate
 
-__all__ = ["Strip", "draw_strips"]
-
 
 @dataclass(frozen=True)
 class Strip:

@@ -12,8 +12,6 @@ from itertools import groupby
 from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.forest import shorten
 
-__all__ = ["Tile", "TileRow", "draw_tiles"]
-
 _ROW, _GROUP, _HEAD = 26, 28, 46
 #: Factors from which a tile is darker. A picture takes the first of which its largest change is no more than so many
 #: times the last one: pictures of usual effects can be compared, and one of large effects still tells them apart.

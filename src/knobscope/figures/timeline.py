@@ -10,8 +10,6 @@ from knobscope.figures.figure import WIDE
 from knobscope.figures.scales import Scale, linear_ticks, ratio_ticks, short_number
 from knobscope.text.formats import format_rate
 
-__all__ = ["TimelineBlock", "TimelineRun", "draw_timeline"]
-
 _MOST_BLOCKS = 150
 #: Where throughput differs by more than this factor, a linear axis would flatten all slow blocks.
 _LOG_ABOVE = 4

@@ -8,8 +8,6 @@ from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_micros
 
-__all__ = ["TimeBar", "TimePart", "draw_times"]
-
 _BAR, _ROW = 15, 36
 
 

@@ -9,8 +9,6 @@ from knobscope.figures.canvas import Canvas, Point, fit_text, text_width
 from knobscope.figures.scales import Scale, linear_ticks, short_number
 from knobscope.text.formats import format_number, format_size
 
-__all__ = ["OP_LOOKS", "FileSizes", "PointGroup", "PointPanel", "draw_file_sizes", "draw_queues", "draw_scatter"]
-
 #: Operation -> its look in all pictures.
 OP_LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "plain"}
 _DIRECTIONS = ("read", "write")

@@ -8,8 +8,6 @@ from knobscope.figures.canvas import Canvas
 from knobscope.figures.scales import Scale, linear_ticks
 from knobscope.text.formats import format_number
 
-__all__ = ["TuningCurve", "draw_tuning"]
-
 
 @dataclass(frozen=True)
 class TuningCurve:

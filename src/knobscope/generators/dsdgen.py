@@ -8,8 +8,6 @@ import argparse
 import json
 from pathlib import Path
 
-__all__: list[str] = []
-
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)

@@ -5,8 +5,6 @@ import subprocess
 from knobscope.generators.failure import GeneratorError
 from knobscope.processes import OutputLimitError, capture, supervise
 
-__all__ = ["make_rows"]
-
 _LONGEST_S = 3600
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 
-__all__ = ["find_concepts", "find_cues"]
-
 #: Concept -> words, or parts of them, in names whose parts are apart and in sentences; all in lower case.
 _CONCEPTS = {
     "durable": r"f(data)?sync|\bsync|flush|durab|force|write ?back|o_direct|direct|dirty|osync|nosync",

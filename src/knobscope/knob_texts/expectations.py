@@ -20,8 +20,6 @@ from knobscope.statistics.arrays import Floats
 if TYPE_CHECKING:
     from sklearn.pipeline import FeatureUnion
 
-__all__ = ["PropertyModel", "propose_expectations", "read_properties"]
-
 #: What a cue counts: the words of a text have a length of 1 together.
 _OF_CUES = 0.5
 #: What switching on a knob of a property does. Of a number this is not clear: an optimisation may have a best value,

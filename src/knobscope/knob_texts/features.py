@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import FeatureUnion
 
-__all__ = ["OF_MANY", "OF_TWO", "Text", "make_features", "make_regression", "read_text", "read_texts"]
-
 #: How to solve for two classes and for more. There are many more features than knobs, for which the default, L-BFGS,
 #: needs eight times as long; an intercept scaled by ten is hardly regularised.
 OF_TWO: Mapping[str, Any] = {"solver": "liblinear", "dual": True, "intercept_scaling": 10, "random_state": 0}

@@ -23,8 +23,6 @@ from knobscope.statistics.arrays import Floats
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["MechanismModel", "guess_mechanisms", "list_strangers", "read_labelled"]
-
 _OTHER = "other"
 #: Log odds at which a guess is sure enough to be learned from with half its weight or so, and how often that is done.
 _SURE, _ROUNDS = 1.0, 3

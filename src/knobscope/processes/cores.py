@@ -2,8 +2,6 @@
 
 import os
 
-__all__ = ["usable_cores"]
-
 
 def usable_cores() -> int:
     """Return on how many cores this process may run: all of them where the system does not say (macOS)."""

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from knobscope.errors import UserError
 
-__all__ = ["end_with_parent", "map_over_processes", "one_thread", "open_workers"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -4,8 +4,6 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["list_tree", "number_threads"]
-
 
 def list_tree(roots: Sequence[int]) -> list[int]:
     """Return processes with all their descendants; one that is born meanwhile may be missing."""

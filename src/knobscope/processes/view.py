@@ -18,8 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["DEVICES_FOLDER", "cover", "keep_mounts_private", "leave_devices", "mount", "open_view"]
-
 #: Name of the folder, next to the images, in which emulated devices are mounted.
 DEVICES_FOLDER = ".knobscope-devices"
 

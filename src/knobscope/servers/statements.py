@@ -6,8 +6,6 @@ from knobscope.errors import UserError
 from knobscope.servers.instance import Instance
 from knobscope.servers.readback import output_of
 
-__all__ = ["count_rows"]
-
 _COLUMNS = ("table", "statement", "rows")
 
 

@@ -20,8 +20,6 @@ from knobscope.specs.reading.validate import list_renamed_keys
 from knobscope.specs.shelf import KINDS, Reader, Shelf, read_shelf
 from knobscope.specs.study_checks import check_study
 
-__all__ = ["Case", "StudySpecs", "find_case", "find_specs", "load_study", "parse_case", "validate_files"]
-
 
 @dataclass(frozen=True)
 class Case:

@@ -7,8 +7,6 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.reading.source import Document, SpecProblem
 from knobscope.specs.reading.validate import examine_document
 
-__all__ = ["examine_study"]
-
 #: Without these there is nothing to look up, or other problems would follow from the first one.
 _ESSENTIAL = ("dbms", "devices", "workloads", "knobs", "baseline")
 

@@ -27,8 +27,6 @@ from knobscope.specs.reading.source import Document, Location, SpecErrors, SpecP
 from knobscope.specs.reading.validate import examine_document
 from knobscope.specs.salvage import examine_study
 
-__all__ = ["KINDS", "Reader", "Shelf", "read_shelf", "read_spec"]
-
 #: Folder of each kind of spec, and its model.
 KINDS: dict[str, type[SpecModel]] = {
     "dbms": Dbms,

@@ -21,8 +21,6 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.reading.source import SpecProblem
 from knobscope.specs.shelf import Shelf
 
-__all__ = ["check_study"]
-
 
 def check_study(shelf: Shelf, *, ask_versions: bool = False) -> list[SpecProblem]:
     """Return all problems of a study and the files that it names; `ask_versions`: also those of installed programs."""

@@ -10,8 +10,6 @@ from knobscope.statistics.design import Settings
 from knobscope.statistics.explained import ExplainedTerm, explain_by_dependence
 from knobscope.statistics.models import Model
 
-__all__ = ["Blend"]
-
 
 class Blend:
     """Models that are fitted to the same rows and predict their mean."""

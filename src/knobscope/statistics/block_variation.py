@@ -18,8 +18,6 @@ from knobscope.statistics.variances import average_variances, log_evidence
 if TYPE_CHECKING:
     from knobscope.statistics.arrays import Floats, Ints
 
-__all__ = ["MixedDesign", "MixedFit", "fit_mixed", "name_cells"]
-
 #: How many times the variance of a run within its block the shared one may be, evenly in the logarithm. Beforehand no
 #: share at all is as likely as all others together. With twenty steps instead of six the width of an interval changes
 #: by 1.4 % (standard deviation), in 2.4 times the time.

@@ -26,8 +26,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats, Ints
 
-__all__ = ["Figure", "cautious_noise", "chances_of_series", "find_copies", "measured_figure"]
-
 #: False alarms per study, at most.
 _ALARMS = 1e-3
 #: Relative noise of the steadiest machine.

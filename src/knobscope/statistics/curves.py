@@ -14,8 +14,6 @@ from knobscope.statistics.models.anova import Anova
 from knobscope.statistics.points import Axis, Point, find_points
 from knobscope.statistics.stopping import Runs, Stop
 
-__all__ = ["important_points", "level_effects", "typical_error"]
-
 
 def typical_error(noise: float, counts: Ints) -> float:
     """Return the root mean square of the standard errors of means: one of few runs makes it large.

@@ -14,17 +14,6 @@ from knobscope.statistics.arrays import Floats, Ints
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "FullGrid",
-    "PossibleRuns",
-    "Settings",
-    "Term",
-    "contained_terms",
-    "design_matrix",
-    "pairwise_terms",
-    "single_terms",
-]
-
 
 @dataclass(frozen=True, order=True)
 class Term:

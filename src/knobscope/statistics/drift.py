@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-__all__ = ["TOP", "overlap_of_top", "rank_drift"]
-
 #: Leaders whose overlap is looked at.
 TOP = 5
 

@@ -15,8 +15,6 @@ import numpy as np
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.design import Settings, Term
 
-__all__ = ["LEAST_MAIN_SHARE", "ExplainedTerm", "Predictor", "explain_by_dependence", "list_terms"]
-
 #: Important points are looked for where a knob's main effect explains this share of the variance at least.
 LEAST_MAIN_SHARE = 0.1
 #: Partial dependence over at most so many rows and levels (each level by its share of the rows): enough for shares.

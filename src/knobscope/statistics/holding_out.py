@@ -10,8 +10,6 @@ from knobscope.statistics.design import Settings
 from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
 
-__all__ = ["FOLDS", "MIN_TEST_ROWS", "HeldOut", "hold_out", "r_squared"]
-
 FOLDS = 5
 #: A held-out fifth needs a few rows before an R2 over it means anything.
 MIN_TEST_ROWS = 3

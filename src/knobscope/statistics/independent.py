@@ -7,8 +7,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 
-__all__ = ["join_errors"]
-
 
 def join_errors(errors: Floats, degrees: Floats) -> tuple[Floats, Floats]:
     """Return standard errors and degrees of freedom of sums or differences of independent estimates.

@@ -17,8 +17,6 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats
 from knobscope.statistics.regression import t_probability
 
-__all__ = ["Change", "IoNoise", "Trial", "judge_trials"]
-
 #: Chance with which a setting that changes nothing may be called related, over all responses and looks.
 _SIGNIFICANCE = 0.001
 #: A response whose smallest p value is above this is not pursued.

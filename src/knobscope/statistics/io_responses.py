@@ -22,8 +22,6 @@ from knobscope.statistics.regression import adjust_for_fdr
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Comparison", "compare_with_marks", "find_io_related"]
-
 SIGNIFICANCE = 0.05
 #: Fewer residual degrees of freedom cannot tell an effect from noise.
 LEAST_DEGREES = 10

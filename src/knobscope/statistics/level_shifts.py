@@ -4,8 +4,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 
-__all__ = ["judge_levels"]
-
 #: Sessions that are so many times apart are on two levels ...
 _TIMES_APART = 3.0
 #: ... when each level is by so much narrower than their distance; where sessions differ by any amount, none stands out.

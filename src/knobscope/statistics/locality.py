@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from knobscope.statistics.arrays import Bools, Ints
 
-__all__ = ["Access", "CachePoint", "FileHeat", "Locality", "Range", "Window", "measure_locality", "stack_distances"]
-
 Hashes = NDArray[np.uint64]
 
 _BLOCK = 4096  # bytes

@@ -7,8 +7,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 
-__all__ = ["LEAST_TO_STOP", "LOOKS", "SIGNIFICANCE", "spend"]
-
 #: How often an answer is looked for, as many measurements apart. An interval of 95 % that is looked at three times has
 #: to be one of 97.8 % each time (Pocock 1977, Biometrika 64, table 1).
 LOOKS, SIGNIFICANCE = 3, 0.0221

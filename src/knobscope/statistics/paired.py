@@ -9,8 +9,6 @@ from knobscope.statistics.regression import t_interval, t_probability
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["mean_over_units"]
-
 _LEAST_DEGREES = 2  # as for effects
 
 

@@ -19,8 +19,6 @@ from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import rank_values
 
-__all__ = ["Axis", "Point", "PointType", "find_points", "turn_ratio"]
-
 Axis = Literal["linear", "log"]
 PointType = Literal["knee", "turning", "cliff"]
 

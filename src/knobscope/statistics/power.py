@@ -17,8 +17,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 
-__all__ = ["Aim", "find_noncentrality", "pool_noise"]
-
 #: More blocks than this nobody measures.
 _MOST_BLOCKS = 10_000
 #: A ratio that is equal to the one aimed at but for rounding suffices.

@@ -16,8 +16,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.points import MONOTONE, TURN, Point, turn_ratio
 from knobscope.statistics.ranks import rank_values
 
-__all__ = ["find_published_points"]
-
 
 def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> list[Point]:
     """Return the knee or turning point of a curve, if it has one: `effects` (any unit) at `levels`, in rising order.

@@ -30,8 +30,6 @@ from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.models.predicting import PredictingModel
 from knobscope.statistics.stopping import Runs
 
-__all__ = ["KnobRank", "Ranking", "rank_knobs"]
-
 MOST_NOISE_COLUMNS = 5
 #: Every noise column costs an analysis of variance some columns: so many configurations for each.
 ROWS_PER_NOISE_COLUMN = 12

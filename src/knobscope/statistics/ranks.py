@@ -8,8 +8,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Floats
 
-__all__ = ["is_larger", "median_slope", "normal_scores", "rank_values"]
-
 
 def rank_values(values: Floats) -> Floats:
     """Return the ranks of values from 1 on, shape (n,); equal values share the mean of their ranks."""

@@ -19,20 +19,6 @@ import numpy as np
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.variances import moderate_variances
 
-__all__ = [
-    "BlockDesign",
-    "BlockFit",
-    "Cells",
-    "Nuisance",
-    "adjust_for_fdr",
-    "contrast_errors",
-    "fit_blocks",
-    "number_levels",
-    "t_interval",
-    "t_probability",
-]
-
-
 #: Compared with the size of the response, what is smaller than this is rounding.
 _ROUNDING = 1e-12
 

@@ -14,8 +14,6 @@ from knobscope.statistics.arrays import Floats, Ints
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["read_response", "remove_block_offsets"]
-
 SIGNIFICANCE = 0.05
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.steadiness import PLENTY
 
-__all__ = ["Series", "Shapes", "find_exceptions", "find_frozen", "find_silent", "find_truncated", "measure_shapes"]
-
 #: False alarms per case, at most.
 _ALARMS = 1e-3
 #: Three repetitions at least, however rare coincidences are elsewhere.

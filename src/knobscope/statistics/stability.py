@@ -10,8 +10,6 @@ from typing import Any, Literal, get_args
 
 from knobscope.statistics.explained import LEAST_MAIN_SHARE, ExplainedTerm
 
-__all__ = ["STOP_RULES", "Conclusions", "StopRule", "conclude", "count_stable", "decide", "explain_stability"]
-
 StopRule = Literal["r2", "stability", "both"]
 STOP_RULES: tuple[str, ...] = get_args(StopRule)
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 
-__all__ = ["find_stalls"]
-
 #: A run is stalled when it is so many times slower than the median of its kind ...
 _TIMES_SLOWER = 3.0
 #: ... and so many robust standard deviations below it: where noise is that large, it is no stall.

@@ -22,8 +22,6 @@ import numpy as np
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import median_slope, rank_values
 
-__all__ = ["MIN_INTERVALS", "PLENTY", "UNEVEN", "Trend", "find_trend", "summarise_window"]
-
 #: With fewer, no order of the values is unlikely enough.
 MIN_INTERVALS = 6
 _ALPHA = 0.01

@@ -26,9 +26,6 @@ from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
 from knobscope.text.formats import plural
 
-__all__ = ["Runs", "Stop", "decide_stop"]
-
-
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
 #: too rare to ask for.
 LARGE_CELL = {2: 0.05, 3: 0.1}

@@ -15,8 +15,6 @@ from knobscope.text.formats import join_words
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["find_failure_code", "refuse_measured", "refuse_outcomes"]
-
 #: Parts of names that measured columns have.
 _MEASURED = frozenset(
     (

@@ -26,8 +26,6 @@ from knobscope.statistics.models import Model
 from knobscope.statistics.models.anova import InsufficientSamplesError
 from knobscope.statistics.stopping import Runs
 
-__all__ = ["PredictedEffect", "Tunability", "TunableKnob", "measure_tunability"]
-
 #: Random splits into halves. Each gives two gains of a knob.
 SPLITS = 10
 #: With fewer configurations a half has too few to mean anything.

@@ -12,8 +12,6 @@ import numpy as np
 
 from knobscope.statistics.arrays import Bools, Floats, Ints
 
-__all__ = ["average_variances", "log_evidence", "moderate_variances"]
-
 #: With fewer configurations nobody can tell whether their variances differ.
 _LEAST_KNOWN = 8
 _LEAST_DEGREES = 0.5

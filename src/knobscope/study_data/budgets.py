@@ -6,8 +6,6 @@ from knobscope.study_data.study import StudyData
 from knobscope.text.budgets import Part, sum_parts
 from knobscope.thread_classes import SESSION
 
-__all__ = ["read_budget"]
-
 _WAITS = """
     WITH counted AS (
         SELECT run_id, waited_operations(throughput_ops, waits_s, operations) AS operations

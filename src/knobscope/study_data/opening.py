@@ -18,8 +18,6 @@ from knobscope.tables.views import VIEWS
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_ROWS", "open_study"]
-
 _EXPECTED = "expected a DuckDB file that `knobscope detect` wrote"
 #: Rows of one table, and bytes of text in all tables: a study of 66,540 runs has 129 MB on disk.
 MOST_ROWS, _MOST_TEXT = 50_000_000, 1 << 29

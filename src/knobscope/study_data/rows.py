@@ -4,8 +4,6 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Row", "Rows", "write_query"]
-
 #: What a query of the report returned, by column: only the query says which.
 Row = Mapping[str, Any]
 

@@ -4,22 +4,6 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import Count, Integer, Real, RunColumns, Text, Unsigned
 
-__all__ = [
-    "BACKGROUND",
-    "BLOCK_LAYER_TABLES",
-    "DeviceHealthRow",
-    "FileRow",
-    "IoLatencyRow",
-    "IoProfileRow",
-    "IoSeriesRow",
-    "IoSizeRow",
-    "LayoutIoRow",
-    "OperationIoRow",
-    "OrderColumns",
-    "QueueDepthRow",
-    "SubmitterRow",
-]
-
 
 class OrderColumns(TypedDict, total=False):
     """In which order a file is read or written."""

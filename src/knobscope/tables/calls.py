@@ -5,8 +5,6 @@ from typing import Annotated
 from knobscope.tables.block_layer import OrderColumns
 from knobscope.tables.declaring import Count, Real, RunColumns, Text, Unsigned
 
-__all__ = ["CALLS_TABLES", "FaultRow", "FileAccessRow", "IoModeRow", "SyscallRow"]
-
 
 class FileAccessRow(RunColumns, OrderColumns, total=False):
     """What a run asked of each file in system calls; `files` has what of it reached the device, in the same words.

@@ -8,8 +8,6 @@ from typing import TypeVar, cast, get_args, get_origin, get_type_hints, is_typed
 from knobscope.durable_files import DamagedFileError, read_sealed
 from knobscope.errors import UserError
 
-__all__ = ["check_document", "read_document"]
-
 Document = TypeVar("Document", bound=Mapping[str, object])
 
 

@@ -13,8 +13,6 @@ from knobscope.tables.trace import TRACE_ROWS
 from knobscope.tables.tuning import TUNING_TABLES
 from knobscope.tables.waits import WAITS_TABLES
 
-__all__ = ["COLUMNS", "ROWS", "TABLES", "TRACE_TABLES"]
-
 #: Table -> type of its rows.
 ROWS: dict[str, type] = {
     **PLAN_TABLES,

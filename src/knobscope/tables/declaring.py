@@ -8,25 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict, TypeVar, cast, get_args, get_type_hints
 
-__all__ = [
-    "CaseColumns",
-    "Column",
-    "Count",
-    "CutColumns",
-    "Integer",
-    "Real",
-    "RunColumns",
-    "SqlType",
-    "Text",
-    "Time",
-    "Truth",
-    "Unsigned",
-    "columns_of",
-    "empty_row",
-    "notes_of",
-    "select_columns",
-]
-
 
 @dataclass(frozen=True)
 class SqlType:

@@ -4,25 +4,6 @@ from typing import Annotated, Any, TypedDict
 
 from knobscope.tables.declaring import CaseColumns, Count, CutColumns, Integer, Real, RunColumns, Text, Truth
 
-__all__ = [
-    "DETECTION_TABLES",
-    "AccessContrastRow",
-    "BlockRow",
-    "CaseRow",
-    "EffectRow",
-    "EstimateColumns",
-    "FastestRow",
-    "FindingRow",
-    "InterferenceRow",
-    "KnobRow",
-    "LevelContrastRow",
-    "PairEffectRow",
-    "ReturnedRow",
-    "SetAsideRow",
-    "SetupRow",
-    "TierContrastRow",
-]
-
 
 class EstimateColumns(TypedDict, total=False):
     """An estimate with how sure it is."""

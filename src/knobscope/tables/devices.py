@@ -4,8 +4,6 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import Count, Integer, Real, Text, Time
 
-__all__ = ["DEVICES_TABLES", "DeviceCurveRow", "DeviceProfile", "DeviceProfileRow", "DevicePropertyRow"]
-
 
 class DeviceProfileRow(TypedDict, total=False):
     """What fio measured of each device, in a few figures."""

@@ -7,8 +7,6 @@ from pydantic import TypeAdapter, WithJsonSchema
 
 from knobscope.tables.declaring import SqlType, notes_of
 
-__all__ = ["RowSchema", "render_schema"]
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _JSON_TYPES = {"DOUBLE": "number", "BOOLEAN": "boolean", "VARCHAR": "string", "TIMESTAMP": "string"}
 

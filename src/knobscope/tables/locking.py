@@ -17,8 +17,6 @@ from knobscope.processes.own_memory import limit_memory
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["LOCKED", "MOST_ROWS", "bounded", "describe_refusal", "fetch_limited", "lock", "open_files"]
-
 MEMORY = "1GiB"
 SECONDS = 300
 #: Memory beyond what the process has: half is for what DuckDB counts, half for results of functions, which it does not.

@@ -7,8 +7,6 @@ Of a cause there are two kinds of evidence: the time that clients waited, where 
 from knobscope.text.formats import LEAST_REQUESTS
 from knobscope.thread_classes import SESSION
 
-__all__ = ["MACROS", "TABLE_MACROS"]
-
 #: What rules share. Estimates are natural-log ratios unless the name says share; thresholds are those of the study.
 MACROS: dict[str, str] = {
     "is_significant(estimate, q)": """

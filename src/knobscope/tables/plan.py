@@ -4,8 +4,6 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import CaseColumns, Integer, Text, Truth
 
-__all__ = ["PLAN_TABLES", "KnobValueRow", "LeftOutRow", "PlanRow"]
-
 
 class PlanRow(TypedDict, total=False):
     """Planned runs of all blocks, in the order in which they run."""

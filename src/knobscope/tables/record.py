@@ -19,8 +19,6 @@ from knobscope.tables.calls import FaultRow, FileAccessRow, IoModeRow, SyscallRo
 from knobscope.tables.runs import CheckRow, EffectiveValueRow, IntervalRow, OperationRow, PhaseRow, RunRow, StatementRow
 from knobscope.tables.waits import WaitChainRow, WaitFileRow, WaitRow, WaitStackRow
 
-__all__ = ["BLOCK_TABLES", "RunRecord", "rows_of"]
-
 
 class _RunRows(TypedDict, total=False):
     """Rows by table, without `run_id`; a table that is missing has none."""

@@ -12,8 +12,6 @@ from knobscope.tables.columns import COLUMNS, ROWS
 from knobscope.tables.declaring import CaseColumns, Column, RunColumns, columns_of
 from knobscope.tables.trace import TRACE_ROWS
 
-__all__ = ["comment_tables", "define_tables", "render_tables"]
-
 _HEAD = """\
 # Tables
 

@@ -4,8 +4,6 @@ from typing import Annotated
 
 from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
-__all__ = ["REMEASURING_TABLES", "SensitivityRow", "WhatIfRow", "WhatIfRunRow"]
-
 
 class _QuestionColumns(CaseColumns, total=False):
     knob: Annotated[

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["RESPONSES", "Response"]
-
 
 @dataclass(frozen=True)
 class Response:

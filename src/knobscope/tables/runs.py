@@ -4,19 +4,6 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import CaseColumns, Count, Integer, Real, RunColumns, Text, Time, Truth
 
-__all__ = [
-    "NO_BLOCK",
-    "RUNS_TABLES",
-    "CheckRow",
-    "EffectiveValueRow",
-    "IntervalRow",
-    "MonitorFacts",
-    "OperationRow",
-    "PhaseRow",
-    "RunRow",
-    "StatementRow",
-]
-
 #: What stands for the block in `block_id` where a table that others measured tells of no blocks.
 NO_BLOCK = "(none)"
 

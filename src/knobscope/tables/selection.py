@@ -4,21 +4,6 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import CaseColumns, Integer, Real, Text, Truth
 
-__all__ = [
-    "SELECTION_TABLES",
-    "CostlySettingRow",
-    "FitRow",
-    "ImportanceRow",
-    "ImportantPointRow",
-    "IoRelatedRow",
-    "PredictedEffectRow",
-    "RankDriftRow",
-    "RankOverlapRow",
-    "TunabilityRow",
-    "WorstPredictedRow",
-]
-
-
 _CHANGE = (
     "Natural-log ratio of throughput to the default configuration; where screening explains a latency, of how many "
     "times shorter it is."

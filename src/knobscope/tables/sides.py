@@ -1,7 +1,5 @@
 """Views of both sides of a finding, next to each other: runs with the value, and those it is compared with."""
 
-__all__ = ["SIDE_VIEWS"]
-
 #: Each has a row per case, knob and value; columns `value_...` and `reference_...` are those of the two sides.
 SIDE_VIEWS: dict[str, str] = {
     # How many reads there were, how long one took and how large it was on average, and for which share of the time the

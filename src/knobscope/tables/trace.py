@@ -4,8 +4,6 @@ from typing import Annotated, TypedDict
 
 from knobscope.tables.declaring import Count, Integer, Text, Truth, Unsigned
 
-__all__ = ["TRACE_ROWS", "EventRow", "LostRow"]
-
 
 class EventRow(TypedDict, total=False):
     """Every request that was issued in the run, in order of issue."""

@@ -4,8 +4,6 @@ from typing import Annotated
 
 from knobscope.tables.declaring import CaseColumns, CutColumns, Integer, Real, Text, Truth
 
-__all__ = ["TUNING_TABLES", "TrialRow", "TunedRow"]
-
 
 class TrialRow(CaseColumns, CutColumns, total=False):
     """Configurations that tuners tried; their runs are in `runs`, with the default configuration between them.

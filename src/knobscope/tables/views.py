@@ -8,8 +8,6 @@ from knobscope.tables.sides import SIDE_VIEWS
 from knobscope.text.budgets import WAIT_METRICS, reasons_of_probe
 from knobscope.thread_classes import SESSION
 
-__all__ = ["BLOCK_VIEWS", "OPEN_VIEWS", "RUN_VIEWS", "VIEWS"]
-
 #: Time of client-serving threads per operation of a run, by reason.
 _WAITS_PER_OPERATION = ", ".join(
     f"sum(time_us) FILTER (list_contains({list(reasons_of_probe(reason))}, reason)) AS {metric}"

@@ -4,8 +4,6 @@ from typing import Annotated
 
 from knobscope.tables.declaring import Count, Integer, Real, RunColumns, Text, Unsigned
 
-__all__ = ["WAITS_TABLES", "WaitChainRow", "WaitFileRow", "WaitRow", "WaitStackRow"]
-
 
 class WaitRow(RunColumns, total=False):
     """Where the time of threads went in a run: per class of threads, the rows add up to their wall time.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["insert_rows", "read_table", "require_readable", "write_files", "write_table", "write_tables"]
-
 _SELECT = "SELECT * FROM read_parquet(?, union_by_name = true)"
 
 

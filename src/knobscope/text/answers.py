@@ -1,7 +1,5 @@
 """Words for what an experiment answered about a finding: column `confirmed` of table `findings`."""
 
-__all__ = ["describe_answer", "names_cause"]
-
 #: Stages `remeasure` and `imitate` give these answers; `found`: the rule names no cause, and the experiment found one.
 _WORDS = {
     "yes": "confirmed",

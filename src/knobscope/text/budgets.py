@@ -11,19 +11,6 @@ from typing import Any
 from knobscope.text.formats import format_micros, format_share, join_words
 from knobscope.thread_classes import SESSION
 
-__all__ = [
-    "IDLE",
-    "REASONS",
-    "WAIT_METRICS",
-    "Part",
-    "describe_budget",
-    "describe_budget_change",
-    "describe_shares",
-    "in_server",
-    "reasons_of_probe",
-    "sum_parts",
-]
-
 #: Reason of the budget -> its words.
 REASONS = {
     "flush": "flush",

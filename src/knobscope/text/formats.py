@@ -14,37 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from knobscope.specs import Dbms
 
-__all__ = [
-    "LEAST_REQUESTS",
-    "NO_CLEAR_EFFECT",
-    "UNKNOWN",
-    "describe_beside",
-    "describe_change",
-    "describe_effect",
-    "describe_interval",
-    "describe_move",
-    "describe_setting",
-    "describe_window",
-    "format_count",
-    "format_decimals",
-    "format_fold",
-    "format_micros",
-    "format_number",
-    "format_rate",
-    "format_seconds",
-    "format_share",
-    "format_size",
-    "format_time",
-    "format_unit",
-    "format_value",
-    "join_words",
-    "keep_units",
-    "list_names",
-    "loosen_units",
-    "plural",
-    "share_of",
-]
-
 #: Stands where there is no number.
 UNKNOWN = "–"
 #: Of an effect whose interval holds no change.

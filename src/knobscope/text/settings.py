@@ -7,8 +7,6 @@ import yaml
 
 from knobscope.specs import Dbms, Value, Writing
 
-__all__ = ["describe_settings"]
-
 
 def describe_settings(dbms: Dbms, configuration: Mapping[str, Value]) -> list[str]:
     """Return the lines that set knobs, as the spec writes them: arguments, statements, properties, lines of a file.

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from knobscope.text.formats import loosen_units
 
-__all__ = ["align"]
-
 
 def align(table: Sequence[Sequence[str]]) -> str:
     """Return rows of cells as lines with plain spaces: the first column to the left, all others to the right."""

@@ -23,8 +23,6 @@ from knobscope.watch.opening import LIGHT_HELP, open_watch
 from knobscope.watch.recording import require_replaceable
 from knobscope.watch.text import format_profile
 
-__all__ = ["add_parser"]
-
 _GATE = Path(__file__).with_name("gate.py")
 
 

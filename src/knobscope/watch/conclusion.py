@@ -14,8 +14,6 @@ from knobscope.text.formats import (
 )
 from knobscope.watch.profile import Profile
 
-__all__ = ["conclude", "sum_depths"]
-
 _MOSTLY = 0.5
 _NEARLY_ALL = 0.995
 

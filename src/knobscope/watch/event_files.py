@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["EventNamer", "to_categories"]
-
 _MINOR_BITS = 20  # of the kernel's own device numbers
 _FLUSH = OPERATIONS.index("flush")
 

@@ -7,8 +7,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["Operation", "OperationNamer"]
-
 #: Thread of the server, name, begin and end in ns of CLOCK_MONOTONIC, the clock of the records.
 Operation = tuple[int, str, int, int]
 

@@ -20,8 +20,6 @@ from knobscope.devices.stacks import is_stacked, lies_on
 from knobscope.watch.patterns import SHARES, name_pattern
 from knobscope.watch.profile import CountedFile, Finding, KernelFile, Profile
 
-__all__ = ["FileTree", "mounts_on", "name_file", "name_files", "read_tree", "search_device"]
-
 #: File, how it was found, device and inode.
 NamedFile = tuple[str, Finding, str | None, int | None]
 

@@ -6,8 +6,6 @@ Run as a program: gate.py DESCRIPTOR COMMAND [ARGUMENT...]. Standard library onl
 import os
 import sys
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Become the command, or return an exit code when that fails: 127 not found, 126 not executable, 1 gate closed."""

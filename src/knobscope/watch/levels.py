@@ -6,8 +6,6 @@ from knobscope.devices import BlockDevice
 from knobscope.devices.stacks import describe_level, list_levels
 from knobscope.watch.profile import LevelRow
 
-__all__ = ["LevelMeter"]
-
 _SECTORS = {"read": 2, "write": 6}  # columns of a device's `stat`, in 512 bytes
 #: Operation -> bytes.
 _Sums = dict[str, int]

@@ -12,8 +12,6 @@ from knobscope.text.formats import LEAST_REQUESTS, format_share, format_size, jo
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TracedLocality", "describe_heat", "describe_locality", "trace_locality"]
-
 #: Largest times (ns) and addresses (bytes), the longest request, and as many requests as `knobscope trace` reads.
 _MOST, _LONGEST, _MOST_REQUESTS = 1 << 61, 1 << 40, 12_000_000
 _FILES_NAMED = 3

@@ -25,8 +25,6 @@ from knobscope.watch.processors import ProcessorMeter
 from knobscope.watch.profile import CountedFile
 from knobscope.watch.recording import Announced, Recording
 
-__all__ = ["MonitorUnavailableError", "MonitorWatch"]
-
 _PROBES = SHIPPED / "probes"
 _INSTALLED = Path("/usr/local/lib/knobscope/probes")  # root's alone: what sudo may run for others
 _PYTHON = "/usr/bin/python3"  # the system's: bcc comes with the distribution, not from a package index

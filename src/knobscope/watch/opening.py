@@ -11,8 +11,6 @@ from knobscope.watch.interface import FileScope, ProbeName, Scope, Watch
 from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
 from knobscope.watch.procfs import ProcfsWatch
 
-__all__ = ["LIGHT_HELP", "LIGHT_RATE", "open_watch"]
-
 #: Requests per second, from which on the full mode would take more than a tenth of a processor.
 LIGHT_RATE = 200_000
 LIGHT_HELP = (

@@ -4,8 +4,6 @@ from typing import Literal
 
 from knobscope.tables.block_layer import OrderColumns
 
-__all__ = ["SHARES", "name_pattern"]
-
 Share = Literal["sequential_share", "append_share", "strided_share", "random_share"]
 
 SHARES: tuple[Share, ...] = ("sequential_share", "append_share", "strided_share", "random_share")

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["ProcessorMeter"]
-
 _STAT = Path("/proc/stat")
 #: Fields of the line `cpu` (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal; guests count as user.
 _COUNTED, _IDLE, _IOWAIT = 8, 3, 4

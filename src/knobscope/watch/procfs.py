@@ -15,8 +15,6 @@ from knobscope.watch.levels import LevelMeter
 from knobscope.watch.processors import ProcessorMeter
 from knobscope.watch.sampling import WaitSampler
 
-__all__ = ["ProcfsWatch"]
-
 #: Operation -> column of requests and of 512-byte sectors in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; discards since 4.18, flushes since 5.5).
 _COLUMNS: dict[str, tuple[int, int | None]] = {

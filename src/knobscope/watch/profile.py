@@ -8,20 +8,6 @@ from knobscope.tables.block_layer import IoLatencyRow, IoSeriesRow, IoSizeRow, Q
 from knobscope.tables.calls import IoModeRow, SyscallRow
 from knobscope.tables.waits import WaitFileRow, WaitStackRow
 
-__all__ = [
-    "AddressCount",
-    "CountedAccess",
-    "CountedFaults",
-    "CountedFile",
-    "CountedThread",
-    "CountedWait",
-    "CountedWaitFile",
-    "Finding",
-    "KernelFile",
-    "LevelRow",
-    "Profile",
-]
-
 #: How a file was found: by its path; by the last part of its name only; or it is none: `journal`,
 #: `metadata`, `device` (no file system holds it), `unknown`.
 Finding = Literal["path", "name", "pseudo"]

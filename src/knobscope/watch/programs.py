@@ -10,8 +10,6 @@ from pathlib import Path
 from knobscope.devices.extents import AddressIndex
 from knobscope.watch.files import FileTree
 
-__all__ = ["read_program_files"]
-
 
 def read_program_files(own: Sequence[FileTree]) -> list[FileTree]:
     """Return what running processes have mapped and is in none of these trees, as one tree per file system.

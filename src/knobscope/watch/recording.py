@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["MAX_EVENTS", "Announced", "Recording", "require_replaceable"]
-
 #: Events of one run that are kept; those beyond are counted as lost. They take 96 bytes each until the run has ended.
 MAX_EVENTS = 4_000_000
 #: As struct note_t of probes/counters.bpf.h, behind the eight bytes that the kernel's ring puts before it.

@@ -27,8 +27,6 @@ from knobscope.processes import list_tree
 from knobscope.tables.waits import WaitStackRow
 from knobscope.watch.profile import CountedThread, CountedWait
 
-__all__ = ["SampledWaits", "WaitSampler"]
-
 _PROC = Path("/proc")
 _PAUSE_S = 0.02  # between two looks, on average
 _LARGEST_SHARE = 0.05  # of a processor, that looking may take

@@ -7,8 +7,6 @@ from knobscope.watch.event_operations import Operation
 from knobscope.watch.files import FileTree
 from knobscope.watch.interface import Place, Profile, Watch
 
-__all__ = ["SeveralWatch"]
-
 
 class SeveralWatch(Watch):
     """The watch of the data's device, whose profile has those of the others under `elsewhere`, by device.

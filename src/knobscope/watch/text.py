@@ -18,8 +18,6 @@ from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 from knobscope.watch.text_calls import format_calls
 
-__all__ = ["find_quantile", "format_levels", "format_losses", "format_profile"]
-
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
 _MAX_SIZES = 6
 _MAX_DEPTHS = 8

@@ -7,8 +7,6 @@ from knobscope.text.formats import UNKNOWN, format_count, format_decimals, forma
 from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
 
-__all__ = ["format_calls"]
-
 _MAX_ROWS = 12
 
 Rows = Sequence[Mapping[str, Any]]

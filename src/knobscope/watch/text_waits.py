@@ -10,8 +10,6 @@ from knobscope.thread_classes import SESSION
 from knobscope.watch.profile import Profile
 from knobscope.watch.waits import sum_waits
 
-__all__ = ["format_classes", "format_waits"]
-
 _MAX_CLASSES = 12
 _MAX_FILES = 8
 _MAX_STACKS, _MAX_FUNCTIONS = 5, 4

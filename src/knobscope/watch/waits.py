@@ -8,8 +8,6 @@ from knobscope.tables.waits import WaitChainRow, WaitRow
 from knobscope.thread_classes import SESSION, class_of_thread
 from knobscope.watch.profile import CountedThread, Profile
 
-__all__ = ["make_wait_columns", "sum_waits"]
-
 #: Rounding may leave a thread this share short of its wall time; more is time of which nothing is known.
 _ROUNDING = 1e-6
 #: Key of a sum: class of the waiting threads, class of the one waited for (None: not known), reason, links.

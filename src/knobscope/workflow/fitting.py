@@ -6,8 +6,6 @@ from knobscope.specs import Prior, StudySpecs, unranked_knobs
 from knobscope.stages.select import list_rankings, read_priors
 from knobscope.text.formats import join_words
 
-__all__ = ["describe_fitting"]
-
 
 def describe_fitting(specs: StudySpecs, folder: Path) -> list[str]:
     """Return a line for each prior of a folder that a study starts from, or that ranks all that it varies.

@@ -25,8 +25,6 @@ from knobscope.stages.remeasure import count_remeasuring_runs
 from knobscope.stages.tune import count_runs
 from knobscope.text.formats import format_seconds, format_size, loosen_units, plural
 
-__all__ = ["affordable_rounds", "describe_left_out", "describe_study"]
-
 
 def affordable_rounds(specs: StudySpecs) -> int:
     """Return how many rounds of screening `sampling.max_rounds` and the budget allow; at least one."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from knobscope.errors import UserError
 
-__all__ = ["find_study_file"]
-
 _DEFAULT_STUDY = "specs/studies/quickstart.yaml"
 _KEYS = ("study", "retry_failed")
 

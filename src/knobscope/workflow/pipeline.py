@@ -29,8 +29,6 @@ from knobscope.workflow.options import find_study_file
 from knobscope.workflow.retry import forget_failed_runs
 from knobscope.workflow.windows import describe_windows
 
-__all__ = ["Pipeline"]
-
 Dump = dict[str, Any]
 
 

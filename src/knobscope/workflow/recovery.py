@@ -19,17 +19,6 @@ from knobscope.durable_files import DamagedFileError, read_sealed, set_aside
 from knobscope.errors import UserError
 from knobscope.sealing import break_seal, check_seal, sealed_output
 
-__all__ = [
-    "LOOKS",
-    "claim_directory",
-    "claim_study",
-    "find_damaged",
-    "require_own_files",
-    "require_writable",
-    "set_aside_damaged",
-    "tell_damaged",
-]
-
 #: Options with which Snakemake reads the Snakefile and runs no job; then nothing is changed here, either.
 LOOKS = frozenset(
     {

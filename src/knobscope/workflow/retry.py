@@ -5,8 +5,6 @@ from pathlib import Path
 from knobscope.durable_files import DamagedFileError
 from knobscope.tables import RunRecord, read_document
 
-__all__ = ["forget_failed_runs"]
-
 
 def forget_failed_runs(results: Path) -> int:
     """Set aside the stored runs of a study that did not end well, and their blocks; return how many runs they were.

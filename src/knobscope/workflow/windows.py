@@ -13,8 +13,6 @@ from knobscope.specs.models.device_model import DiskModel, FlashModel
 from knobscope.tables import DeviceProfile, read_document, read_table
 from knobscope.text.formats import format_count, format_micros, format_rate, format_seconds, loosen_units
 
-__all__ = ["describe_windows"]
-
 #: The latest blocks of a case say enough, and a dry run takes no longer for old ones.
 _MOST_BLOCKS = 4
 

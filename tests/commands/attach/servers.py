@@ -21,18 +21,6 @@ from waiting import wait_until
 
 from knobscope.processes import find_service_user
 
-__all__ = [
-    "ROOT",
-    "Attached",
-    "Started",
-    "diagnose",
-    "find_hierarchy",
-    "list_children",
-    "open_cgroup",
-    "start_attach",
-    "start_server",
-]
-
 ROOT = Path(__file__).parents[3]
 
 

@@ -8,8 +8,6 @@ import pandas as pd
 
 from knobscope.stages.plan import sentinel_positions
 
-__all__ = ["draw_rounds", "draw_sweep"]
-
 #: Blocks of a round: the values of each, by their number from 1.
 Blocks = list[list[int]]
 

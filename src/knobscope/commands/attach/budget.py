@@ -10,8 +10,6 @@ from knobscope.commands.attach.facts import Facts
 from knobscope.text.formats import format_decimals, format_micros, format_number, format_share, join_words, plural
 from knobscope.thread_classes import SESSION, class_of_thread
 
-__all__ = ["Budget", "BudgetLine", "read_budget"]
-
 #: Reason of a wait -> what is at fault.
 _FAULTS = {
     "flush": "flush",

@@ -7,8 +7,6 @@ from knobscope.specs import Dbms
 from knobscope.stages.measure.file_roles import list_files
 from knobscope.watch import FileTree, Profile, name_files
 
-__all__ = ["BusyFile", "list_busy"]
-
 
 @dataclass(frozen=True)
 class BusyFile:

@@ -19,8 +19,6 @@ from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_micros, format_number, format_share
 from knobscope.watch import Profile
 
-__all__ = ["describe_finding", "find_profile", "judge_window", "measure_device"]
-
 _HELD_BY = {
     "flush": "its flushes hold it back",
     "units": "writes that fill units of the device in part hold it back",

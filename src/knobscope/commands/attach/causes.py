@@ -21,8 +21,6 @@ from knobscope.text.formats import (
 from knobscope.thread_classes import class_of_thread
 from knobscope.watch import Profile
 
-__all__ = ["Cause", "Evidence", "find_cause"]
-
 _REACHED = 0.8  # of a limit: it holds back bursts as well
 _LARGE = 0.5  # the larger part
 _FEW_FAULTS = 1  # major faults per second, from which swap is looked at

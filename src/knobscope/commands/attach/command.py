@@ -30,8 +30,6 @@ from knobscope.watch import Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
 from knobscope.watch.text import format_losses
 
-__all__ = ["add_parser"]
-
 _UNIT = 4096
 _STEP_S = 0.1
 

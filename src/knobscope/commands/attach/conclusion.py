@@ -17,8 +17,6 @@ from knobscope.text.formats import (
     join_words,
 )
 
-__all__ = ["MECHANISMS", "Conclusion", "conclude", "suggest"]
-
 #: What is at fault -> I/O mechanisms of a DBMS whose knobs control it, the most direct one first.
 MECHANISMS: dict[str, tuple[str, ...]] = {
     "flush": ("flush",),

@@ -13,8 +13,6 @@ from knobscope.processes import find_service_user, open_temporary, supervise
 from knobscope.servers.readback import readback_request
 from knobscope.specs import Dbms, clients_directory
 
-__all__ = ["PASSWORD", "Answers", "ask_server"]
-
 #: Where a password may be that is not in the URL, which everybody sees who lists processes.
 PASSWORD = "KNOBSCOPE_PASSWORD"  # noqa: S105 - a variable's name
 #: Scheme of a URL -> the same for JDBC, and the statement after which a session can change nothing.

@@ -15,8 +15,6 @@ from knobscope.devices.mounts import Mount, find_mount_of
 from knobscope.errors import UserError
 from knobscope.watch import FileTree, read_tree
 
-__all__ = ["DataPlace", "find_data"]
-
 _LAST_STANDARD = 2  # descriptor: standard error
 _LEAST_SHARE = 0.02  # of the open files, below which a device is not worth a word
 

@@ -22,8 +22,6 @@ from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_count, format_rate, format_seconds, join_words, loosen_units, plural
 from knobscope.watch import FileTree, Profile
 
-__all__ = ["AttachDocument", "Diagnosis", "Subject", "diagnose"]
-
 _INTERVAL_S = 0.1  # of the series
 _SAMPLED = (
     "What threads wait for was seen in {looks} looks at their states and system calls in /proc. Who waits for a lock "

@@ -7,8 +7,6 @@ from typing import Any
 from knobscope.watch import Profile
 from knobscope.watch.text import find_quantile
 
-__all__ = ["Facts", "Operation", "read_facts"]
-
 
 @dataclass(frozen=True)
 class Operation:

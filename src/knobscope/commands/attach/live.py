@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from knobscope.commands.attach.diagnosis import Diagnosis
 from knobscope.commands.attach.text import format_live
 
-__all__ = ["REFRESH_S", "interruptible", "show_live"]
-
 #: Length of a window.
 REFRESH_S = 2.0
 _CLEAR = "\x1b[H\x1b[2J"

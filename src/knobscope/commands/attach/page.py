@@ -20,8 +20,6 @@ from knobscope.figures import (
 from knobscope.stages.report.page import make_environment
 from knobscope.text.formats import format_decimals, format_micros, format_share, format_size
 
-__all__ = ["render_page"]
-
 _MOST_FILES = 30
 _LOOKS = {"read": "line-a", "write": "line-b", "flush": "line-c", "discard": "line-d"}
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from knobscope.errors import UserError
 
-__all__ = ["Processes", "find_hierarchy", "list_group", "read_began", "read_cgroup", "read_executable"]
-
 PROC = Path("/proc")
 #: Names that the monitor gives to its own cgroups: a process in one of them comes from the cgroup above.
 _OF_MONITOR = "knobscope-"

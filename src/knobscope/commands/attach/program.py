@@ -12,8 +12,6 @@ from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
 from knobscope.specs import Dbms, Program, ask_version, find_program, read_spec
 
-__all__ = ["Running", "identify", "is_server", "read_command", "read_name"]
-
 _MAX_NAME = 15  # of a process
 _VERSION = re.compile(r"(\d+(?:\.\d+)*)/bin/")
 

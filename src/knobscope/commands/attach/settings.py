@@ -8,8 +8,6 @@ from knobscope.specs import Dbms, Knob, Value, value_text
 from knobscope.specs.models.dbms import is_factor
 from knobscope.specs.models.programs import is_between
 
-__all__ = ["Advice", "choose_knobs", "list_advice", "parse_setting", "read_arguments"]
-
 _MOST = 5
 
 

@@ -19,8 +19,6 @@ from knobscope.specs import Dbms, Device, Value, load_study, read_spec
 from knobscope.specs.reading.base import check_name
 from knobscope.watch.files import mounts_on
 
-__all__ = ["check_place", "write_study"]
-
 _MOST_KNOBS = 8
 _WRITE_SHARE = 0.1  # of the requests, from which the workload of the study writes, too
 

@@ -13,8 +13,6 @@ from knobscope.devices import BlockDevice
 from knobscope.devices.disks import find_bottom_disks, read_stat
 from knobscope.text.formats import format_share, format_size
 
-__all__ = ["Sums", "complete_facts", "complete_light_facts", "describe_sums", "read_sums"]
-
 #: Operation -> column of requests and of milliseconds in the device's `stat`
 #: (https://docs.kernel.org/block/stat.html; flushes since 5.5).
 _COLUMNS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14), "flush": (15, 16)}

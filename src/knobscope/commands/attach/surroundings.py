@@ -9,8 +9,6 @@ from knobscope.commands.attach.processes import PROC, find_hierarchy, read_cgrou
 from knobscope.devices import BlockDevice
 from knobscope.devices.disks import find_bottom_disks
 
-__all__ = ["Limit", "Surroundings", "read_surroundings"]
-
 #: File below a cgroup of version 1 -> operation, and whether it limits bytes.
 _VERSION_1 = {
     "blkio.throttle.read_iops_device": ("read", False),

@@ -16,8 +16,6 @@ from knobscope.errors import UserError
 from knobscope.processes import list_tree
 from knobscope.watch import Place
 
-__all__ = ["Target", "find_target"]
-
 _LISTENS = "0A"  # state of a socket in /proc/net/tcp
 _CONTAINER_ID = re.compile(r"[0-9a-f]{12,64}")
 #: The last part of a container's cgroup: of its runtime and id, as systemd names it, or of its id alone. What

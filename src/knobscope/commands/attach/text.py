@@ -17,8 +17,6 @@ from knobscope.text.formats import (
 from knobscope.text.text_table import align
 from knobscope.watch.text import format_levels
 
-__all__ = ["format_diagnosis", "format_live"]
-
 _MOST_FILES = 10
 
 Rows = Sequence[Mapping[str, Any]]

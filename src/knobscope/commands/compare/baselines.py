@@ -22,8 +22,6 @@ from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import t_interval, t_probability
 from knobscope.text.formats import join_words
 
-__all__ = ["Level", "Measured", "Times", "compare_levels", "compare_times", "default_runs", "usable_runs"]
-
 #: One block cannot tell a study from the luck of a moment.
 _LEAST_BLOCKS = 2
 #: Over this time a machine changes (temperature, neighbours, the state of its devices) by more than blocks show.

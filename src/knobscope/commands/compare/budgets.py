@@ -8,8 +8,6 @@ from knobscope.commands.compare.reading import Row, StudyTables
 from knobscope.specs import Case
 from knobscope.text.budgets import Part, sum_parts
 
-__all__ = ["Budgets", "compare_budgets"]
-
 
 @dataclass(frozen=True)
 class Budgets:

@@ -14,8 +14,6 @@ from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import blame_content, write_text
 from knobscope.errors import UserError
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     if args.csv and args.out is None:

@@ -20,8 +20,6 @@ from knobscope.commands.compare.setups import Setup, Workloads, compare_setups, 
 from knobscope.errors import UserError
 from knobscope.text.formats import join_words, plural
 
-__all__ = ["CaseComparison", "Comparison", "Side", "compare_studies", "to_json"]
-
 #: Where a database does not record the thresholds of its study: those of a study that states none.
 _FDR, _MIN_EFFECT = 0.05, 0.05
 

@@ -21,8 +21,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import t_probability
 
-__all__ = ["OtherConfigurations", "compare_configurations"]
-
 #: Of a hundred configurations without a difference one is called clear by chance.
 _CERTAIN = 0.01
 #: With fewer degrees of freedom nothing is known of the noise of a run.

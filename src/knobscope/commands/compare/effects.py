@@ -21,8 +21,6 @@ from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
 from knobscope.text.formats import describe_beside
 
-__all__ = ["EffectPair", "Estimate", "Limits", "OneSided", "OtherDefault", "PairedEffects", "judge", "pair_effects"]
-
 Verdict = Literal["differs", "no_difference", "unknown"]
 
 #: A knob's value as it can be looked up: the number that it is, or its text, with the unit.

@@ -9,8 +9,6 @@ from knobscope.commands.compare.matching import CasePair
 from knobscope.commands.compare.reading import Row, StudyTables
 from knobscope.specs import Case
 
-__all__ = ["MismatchPair", "Other", "compare_mismatches"]
-
 #: What a study says of a mismatch that the other one found.
 Other = Literal["mismatch", "none", "insufficient", "withdrawn", "not_judged"]
 

@@ -9,8 +9,6 @@ from pydantic import PlainSerializer
 from knobscope.errors import UserError
 from knobscope.specs import Case
 
-__all__ = ["CaseName", "CasePair", "match_cases", "read_matches"]
-
 _KINDS = ("dbms", "device", "workload")
 
 #: A case, in JSON by its name.

@@ -12,8 +12,6 @@ from knobscope.figures import Effect, Figure, MetricPanel, PairRow, draw_pairs, 
 from knobscope.stages.report.page import make_environment
 from knobscope.text.formats import format_unit
 
-__all__ = ["effect_rows", "effects_figure", "render_page"]
-
 #: Values that a figure shows at most: a screen or two.
 _MOST_ROWS = 40
 _PANELS = {

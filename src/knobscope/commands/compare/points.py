@@ -11,8 +11,6 @@ from knobscope.commands.compare.matching import CasePair
 from knobscope.commands.compare.reading import StudyTables
 from knobscope.specs import Case
 
-__all__ = ["LackingPoint", "find_lacking_points"]
-
 
 @dataclass(frozen=True)
 class LackingPoint:

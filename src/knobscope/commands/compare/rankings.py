@@ -9,8 +9,6 @@ from knobscope.commands.compare.reading import Row, StudyTables
 from knobscope.specs import Case
 from knobscope.statistics.drift import TOP, rank_drift
 
-__all__ = ["RankedBoth", "Rankings", "compare_rankings"]
-
 
 @dataclass(frozen=True)
 class RankedBoth:

@@ -17,8 +17,6 @@ from knobscope.thread_classes import SESSION
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["METRICS", "Row", "StudyTables", "case_names", "find_database", "read_study"]
-
 Row = dict[str, Any]
 
 #: Metrics that are compared: columns of `runs`, and values of `effects.metric`.

@@ -8,19 +8,6 @@ from knobscope.commands.compare.reading import Row, StudyTables
 from knobscope.specs import Case
 from knobscope.text.formats import UNKNOWN, format_micros, format_number, format_rate, format_size
 
-__all__ = [
-    "BY_FIO",
-    "DEFAULT_OF",
-    "OF_DEVICE",
-    "OF_WORKLOAD",
-    "Difference",
-    "Setup",
-    "Workloads",
-    "compare_setups",
-    "compare_workloads",
-    "default_values",
-]
-
 #: Measured figures of a device count as equal when they differ by less than this share: a choice of ours.
 _MEASURED_ALIKE = 0.1
 #: Ends of names of facts, and beginnings, by which facts of one kind are known.

@@ -25,8 +25,6 @@ from knobscope.commands.compare.words import (
 from knobscope.text.formats import UNKNOWN, format_share, loosen_units
 from knobscope.text.text_table import align
 
-__all__ = ["format_comparison"]
-
 _WIDTH = 110
 
 

@@ -29,26 +29,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = [
-    "METRIC_WORDS",
-    "EffectWords",
-    "default_sentences",
-    "effect_counts",
-    "effect_words",
-    "equal_sentence",
-    "list_one_sided",
-    "mismatch_words",
-    "no_mismatch_sentence",
-    "other_default_sentence",
-    "point_sentence",
-    "rank_words",
-    "ranking_sentence",
-    "side_sentence",
-    "summarise",
-    "times_sentence",
-    "unmatched_sentences",
-]
-
 _PERCENT_BELOW = math.log(2)
 
 

@@ -17,8 +17,6 @@ from knobscope.specs.reading.arguments import find_study
 from knobscope.study_data.study import StudyData
 from knobscope.text.formats import plural
 
-__all__ = ["add_parser"]
-
 _NO_LICENSE = "The authors have not stated a licence for these data."
 
 

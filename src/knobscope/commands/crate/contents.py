@@ -13,8 +13,6 @@ from knobscope.specs import StudySpecs, load_study
 from knobscope.specs.reading.source import observe_reading
 from knobscope.stages.report.page import render_report
 
-__all__ = ["copy_contents", "read_with_files"]
-
 _README = """\
 # Study {name}, measured with knobscope {version}
 

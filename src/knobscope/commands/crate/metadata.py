@@ -11,8 +11,6 @@ from knobscope.commands.crate.layout import DATABASE, METADATA, STUDIES
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 
-__all__ = ["load_rocrate", "sha256_of", "write_metadata"]
-
 _PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": ("Process Run Crate", "0.5"),
     "https://w3id.org/ro/wfrun/workflow/0.5": ("Workflow Run Crate", "0.5"),

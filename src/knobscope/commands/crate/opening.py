@@ -20,8 +20,6 @@ from knobscope.shipped import SHIPPED
 from knobscope.specs import load_study
 from knobscope.specs.reading.source import observe_reading
 
-__all__ = ["differing_files", "open_crate", "redraw"]
-
 #: More than that no crate holds: a full disk would hit everyone on the machine.
 _MOST_BYTES, _MOST_FILES = 16 << 30, 100_000
 _MOST_METADATA_BYTES = 64 << 20

@@ -32,8 +32,6 @@ from knobscope.specs.models.transport import read_transport
 from knobscope.watch import open_watch
 from knobscope.watch.interface import ProbeName
 
-__all__ = ["Finding", "attempt", "examine"]
-
 Group = Literal["DBMS", "generator", "tool", "system", "device"]
 _MIN_JAVA = 17
 

@@ -10,8 +10,6 @@ from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.specs.reading.arguments import find_spec
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     specs = args.root / "specs"

@@ -8,8 +8,6 @@ from knobscope.devices import bring_up, take_down
 from knobscope.devices.emulation import exists
 from knobscope.specs import Device, load_study
 
-__all__ = ["examine_study"]
-
 
 def examine_study(study: Path, root: Path) -> list[Finding]:
     """Return what came of each device of a study. SpecErrors: the study is wrong, or lacks something else."""

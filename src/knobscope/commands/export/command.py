@@ -12,8 +12,6 @@ from knobscope.specs import load_study, value_text
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.plan.search_space import search_space
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     if args.top is not None and args.top < 1:

@@ -13,8 +13,6 @@ from knobscope.commands.export.forbidden import Atom, alternatives, fold, holds
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
 from knobscope.stages.tune.optuna_space import IN_RANGE, special_name
 
-__all__ = ["ALWAYS", "Condition", "activate", "join"]
-
 Condition = dict[str, Any]
 #: What holds always, and never; ConfigSpace has no conditions for these.
 ALWAYS: Condition = {"type": "always"}

@@ -13,8 +13,6 @@ from typing import Any
 from knobscope.specs import Expression
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
 
-__all__ = ["Atom", "alternatives", "fold", "forbid", "holds"]
-
 Clause = dict[str, Any]
 Atom = tuple[type[ast.cmpop], ast.expr, ast.expr]
 

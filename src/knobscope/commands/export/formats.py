@@ -11,8 +11,6 @@ from knobscope.specs.models.expression import parse_expression
 from knobscope.stages.plan.search_space import Parameter, SearchSpace
 from knobscope.stages.tune.optuna_space import IN_RANGE, distributions, load_optuna, special_name
 
-__all__ = ["FORMATS", "to_mlos", "to_optuna", "to_smac"]
-
 Json = dict[str, Any]
 
 

@@ -6,8 +6,6 @@ from knobscope.errors import UserError
 from knobscope.specs import Case, StudySpecs, find_case
 from knobscope.study_data.study import StudyData
 
-__all__ = ["chosen_case", "ranked_knobs"]
-
 
 def chosen_case(specs: StudySpecs, text: str | None) -> Case:
     """Return the case that an option names, or the only one of the study. UserError: none, or several."""

@@ -27,8 +27,6 @@ from knobscope.tables.json_schema import RowSchema
 from knobscope.text.formats import UNKNOWN, format_fold, plural
 from knobscope.text.text_table import align
 
-__all__ = ["add_parser"]
-
 
 class MismatchPart(Part):
     """A mismatch: one knob of one DBMS, and one cause."""

@@ -30,8 +30,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["describe_mismatch"]
-
 #: Figures of the runs that are shown in addition to throughput, where they were measured: column -> words and format.
 _FIGURES: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "latency_p95_us": ("95th percentile of latency", format_micros),

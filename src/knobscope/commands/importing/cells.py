@@ -12,8 +12,6 @@ import numpy as np
 from knobscope.cells import FAILURE_WORDS, TRUTH, Problems, TextTable, read_numbers
 from knobscope.specs.reading.base import suggest
 
-__all__ = ["Line", "read_cells"]
-
 #: Whole numbers as DuckDB has them: from, and below.
 _WHOLE = {"INTEGER": (-(1 << 31), 1 << 31), "BIGINT": (-(1 << 63), 1 << 63), "UBIGINT": (0, 1 << 64)}
 #: Figures whose products with each other DuckDB still has.

@@ -2,8 +2,6 @@
 
 from knobscope.tables import TABLES
 
-__all__ = ["CASE_COLUMNS", "KNOB_COLUMNS", "REQUIRED", "RUN_COLUMNS", "SIDE_TABLES", "side_columns"]
-
 #: Without these nothing can be compared. `knob` and `value` are empty in runs of the default configuration.
 REQUIRED = ("dbms", "device", "tier", "workload", "knob", "value", "throughput_ops")
 

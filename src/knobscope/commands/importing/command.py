@@ -22,8 +22,6 @@ from knobscope.specs.reading.arguments import require_name
 from knobscope.statistics.suspicion import refuse_measured
 from knobscope.text.formats import plural
 
-__all__ = ["add_parser"]
-
 _RESPONSE = "throughput_ops"
 
 

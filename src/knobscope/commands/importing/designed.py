@@ -5,8 +5,6 @@ from collections.abc import Collection
 
 from knobscope.specs import Value
 
-__all__ = ["MOST_LEVELS", "PARTS", "choose_levels", "find_typical"]
-
 #: A number with more values than this is looked at on ...
 MOST_LEVELS = 12
 #: ... so many levels, each the middle one of equally many rows: an analysis of variance wants categories.

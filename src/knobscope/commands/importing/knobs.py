@@ -10,8 +10,6 @@ from knobscope.commands.importing.designed import MOST_LEVELS, choose_levels, fi
 from knobscope.commands.importing.runs import ImportedTable
 from knobscope.specs import Dbms, Knob, Value
 
-__all__ = ["ImportedKnob", "imported_knobs"]
-
 _SOURCE = "https://example.org/imported"
 
 

@@ -14,8 +14,6 @@ from knobscope.cells import Column, Problems, TextTable
 from knobscope.commands.importing.columns import CASE_COLUMNS, REQUIRED, RUN_COLUMNS
 from knobscope.statistics.suspicion import refuse_outcomes
 
-__all__ = ["Layout"]
-
 _RESPONSE, _FAILED = "throughput_ops", "failed"
 _OF_ONE_KNOB = ("knob", "value")
 

@@ -22,8 +22,6 @@ from knobscope.specs.models.knob import Mechanism
 from knobscope.specs.reading.base import check_name
 from knobscope.tables import NO_BLOCK
 
-__all__ = ["STATUSES", "ImportedRun", "ImportedTable", "read_runs"]
-
 STATUSES = ("ok", "failed_start", "failed_run", "rejected_value", "timeout", "invalid")
 #: Columns that may be below zero: a clock that is behind, and throughput that fell over the window.
 _SIGNED = ("client_clock_offset_us", "client_clock_change_us", "window_change")

@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median_low
 
-__all__ = ["SESSION", "name_sessions"]
-
 #: The session of all runs where nothing separates them; other names start with it.
 SESSION = "imported"
 #: A pause between two starts ends a session if it is longer than this, and so many times as long as usual.

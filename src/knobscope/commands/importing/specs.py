@@ -9,8 +9,6 @@ from knobscope.commands.importing.runs import ImportedTable
 from knobscope.specs import Dbms
 from knobscope.specs.models.expression import parse_expression
 
-__all__ = ["spec_files"]
-
 #: Only a machine that measures needs more of a DBMS; these words say so to whoever tries.
 _NOT_HERE = "imported-runs-cannot-be-measured-again"
 

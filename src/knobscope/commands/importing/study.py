@@ -19,8 +19,6 @@ from knobscope.stages.plan.blocks import config_id_of
 from knobscope.statistics.steadiness import summarise_window
 from knobscope.tables import TABLES, write_files
 
-__all__ = ["ImportedStudy", "write_study"]
-
 #: A file to write: path, name of its table, rows.
 File = tuple[Path, str, Sequence[dict[str, Any]]]
 

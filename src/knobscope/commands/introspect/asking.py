@@ -22,8 +22,6 @@ from knobscope.servers import (
 from knobscope.specs import Dbms, Introspection, Trial, Workload
 from knobscope.stages.prepare import load_session
 
-__all__ = ["Answer", "ask_catalogue", "learn", "read_settings", "state_own_defaults"]
-
 #: The client that asks wants to know a workload, though it does not run it.
 _NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
 _VERSION = "version"

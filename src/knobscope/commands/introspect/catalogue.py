@@ -13,8 +13,6 @@ from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value
 from knobscope.specs.models.expression import WORKLOAD_NAMES
 from knobscope.specs.reading.source import LARGEST_REAL
 
-__all__ = ["Catalogue", "read_catalogue"]
-
 #: A range that spans more than this is cut into levels by order of magnitude.
 _WIDE = 1000
 #: Numbers that stand for "no limit": around them no range can be guessed.

@@ -20,8 +20,6 @@ from knobscope.specs import Dbms, Introspection, read_spec
 from knobscope.specs.completing.catalogue import KnobCatalogue
 from knobscope.specs.reading.arguments import find_spec
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     if args.out is not None and args.out.suffix not in (".yaml", ".json"):

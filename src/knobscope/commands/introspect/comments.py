@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["read_comments"]
-
 #: A description ends with the sentence that reaches this many characters: the file itself has the rest.
 _ENOUGH = 200
 #: A remark between two rows of dashes, or a row alone.

@@ -10,8 +10,6 @@ import yaml
 from knobscope.commands.introspect.catalogue import Catalogue
 from knobscope.machine_code import Code
 
-__all__ = ["render_catalogue", "render_knobs"]
-
 
 class _Dumper(yaml.SafeDumper):
     """Lists in a line, a blank line before each knob comes later."""

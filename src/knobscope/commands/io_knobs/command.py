@@ -25,8 +25,6 @@ from knobscope.study_data.opening import open_study
 from knobscope.tables.json_schema import RowSchema
 from knobscope.tables.selection import IoRelatedRow
 
-__all__ = ["add_parser"]
-
 
 class ComparisonPart(Part):
     """The knobs that change the I/O, compared with those that the spec marks."""

@@ -23,8 +23,6 @@ from knobscope.statistics.io_responses import compare_with_marks
 from knobscope.text.formats import format_fold, format_seconds, loosen_units, plural
 from knobscope.text.text_table import align
 
-__all__ = ["MeasuredCasePart", "add_measuring_arguments", "describe_case", "measure_cases"]
-
 _BUDGET = 200
 
 

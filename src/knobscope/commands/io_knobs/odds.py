@@ -9,8 +9,6 @@ from knobscope.knob_texts import MechanismModel, list_strangers, read_labelled
 from knobscope.machine_code import Program, find_server, read_code
 from knobscope.specs import Dbms
 
-__all__ = ["add_runs", "judge_texts", "order_by_doubt"]
-
 #: Log odds of a change of I/O, and of none; see docs/evidence/introspect.md.
 _BY_CHANGE, _BY_NO_CHANGE = 2.0, -0.3
 

@@ -21,8 +21,6 @@ from knobscope.stages.plan import Effort, SweptValue, case_space, effort_of, pla
 from knobscope.statistics.io_changes import FEWEST_PAIRS, Change, IoNoise, Trial, judge_trials
 from knobscope.tables import BLOCK_TABLES, RunRecord, insert_rows, rows_of
 
-__all__ = ["MOST_PAIRS", "Comparison", "Pairs", "count_effort", "list_candidates"]
-
 #: Values of a knob that are tried: the farthest from the default, and then one more where that one showed nothing.
 _VALUES = 2
 #: Values that share runs of their reference.

@@ -19,8 +19,6 @@ from knobscope.specs.reading.arguments import (
 from knobscope.specs.reading.source import load_document
 from knobscope.stages.prepare import find_version
 
-__all__ = ["add_parser"]
-
 
 def _save(args: argparse.Namespace) -> int:
     if args.as_name is not None:

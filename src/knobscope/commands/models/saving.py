@@ -15,8 +15,6 @@ from knobscope.errors import UserError
 from knobscope.specs import Prior, StudySpecs
 from knobscope.tables import DeviceProfile, read_document
 
-__all__ = ["make_prior", "write_prior"]
-
 _HEAD = "# Written by `knobscope models save`. With `screening: {prior: %s}` a study takes it instead of screening.\n"
 _KNOB_KEYS = ("knob", "rank", "rank_low", "rank_high", "importance", "permutation", "above_noise", "stands_out")
 

@@ -5,8 +5,6 @@ from typing import Any
 from knobscope.specs import Case, Prior, PriorRanking, StudySpecs
 from knobscope.stages.select import select_first
 
-__all__ = ["fit_from_prior"]
-
 
 def fit_from_prior(specs: StudySpecs, prior: Prior, case: Case) -> dict[str, Any]:
     """Return a fit of the case, in the form that `knobscope select` writes, from the prior's rankings of its DBMS.

@@ -13,8 +13,6 @@ from knobscope.specs import load_study
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.workflow.forecast import describe_study
 
-__all__ = ["add_parser"]
-
 _CLEAR = b"\x1b[H\x1b[J"
 _EVERY_S = 2.0
 

@@ -7,8 +7,6 @@ from knobscope.specs import StudySpecs
 from knobscope.text.formats import UNKNOWN, format_count, format_seconds, loosen_units, plural
 from knobscope.text.text_table import align
 
-__all__ = ["format_progress"]
-
 _BAR = 20
 #: A job that is heard of after every run is not heard of for so long when a run is slow, or nothing runs any more.
 _SILENT_S = 120.0

@@ -15,8 +15,6 @@ from knobscope.stages.measure.progress import BlockState, progress_file, read_pr
 from knobscope.stages.plan import effort_of
 from knobscope.tables import read_table
 
-__all__ = ["CaseProgress", "ProgressDocument", "Results", "StudyProgress"]
-
 
 class CasePart(Part):
     """How far a case is."""

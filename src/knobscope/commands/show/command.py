@@ -10,8 +10,6 @@ from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import blame_content, write_text
 from knobscope.specs.reading.arguments import find_results
 
-__all__ = ["add_parser"]
-
 _PAGE = (
     '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{title}</title>\n'
     '<pre style="white-space: pre-wrap">{text}</pre>\n</html>\n'

@@ -20,8 +20,6 @@ from knobscope.text.formats import (
 from knobscope.text.text_table import align
 from knobscope.watch.text_waits import format_classes
 
-__all__ = ["draw_sparkline", "format_run"]
-
 _BARS = "▁▂▃▄▅▆▇█"
 
 

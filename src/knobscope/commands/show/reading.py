@@ -15,8 +15,6 @@ from knobscope.tables import RunRecord, RunRow, read_document, read_table, selec
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ShowDocument", "ShownRun", "find_run"]
-
 _SUGGESTED = 3
 
 

@@ -5,8 +5,6 @@ import re
 
 from knobscope.specs import Dbms, Knob, KnobCatalogue
 
-__all__ = ["asked_range", "is_numeric", "numeric_knobs"]
-
 _UNITS = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30}
 
 

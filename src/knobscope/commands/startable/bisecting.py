@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from knobscope.specs import Value
 
-__all__ = ["Bisection", "Culprit", "Outcome", "TrialsSpentError", "minimise"]
-
 Item = TypeVar("Item")
 Change = tuple[str, Value]
 

@@ -30,8 +30,6 @@ from knobscope.specs import (
 )
 from knobscope.specs.reading.arguments import find_spec
 
-__all__ = ["add_parser", "find_startable", "open_record"]
-
 #: A range that spans this much is bisected by order of magnitude, whatever the spec says of its scale.
 _WIDE = 10
 

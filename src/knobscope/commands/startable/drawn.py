@@ -22,8 +22,6 @@ from knobscope.specs import (
 )
 from knobscope.stages.plan import RESPONSIVE, case_space, plan_screening, plan_sweep, sampling_method
 
-__all__ = ["Tally", "read_value", "try_study"]
-
 Configuration = dict[str, Value]
 
 

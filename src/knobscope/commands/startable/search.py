@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Found", "NothingStartsError", "Refused", "search_range"]
-
 #: How near the refused and the started value are in the end: relative on a log scale, of the width on a linear one.
 _PRECISION = 0.01
 

@@ -26,8 +26,6 @@ from knobscope.servers import (
 from knobscope.specs import Dbms, Lifecycle, Value, Workload
 from knobscope.stages.prepare import load_session
 
-__all__ = ["Trials", "open_trials"]
-
 _NO_LOAD = Workload.model_validate({"name": "nothing", "generator": "ycsb", "class": "read", "records": 1})
 #: Words of the line of a log from which on it says why; the last lines count when there is none.
 _TELLING = ("error", "fatal", "invalid", "cannot")

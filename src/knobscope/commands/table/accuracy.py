@@ -21,8 +21,6 @@ from knobscope.statistics.models import MODELS
 from knobscope.statistics.stability import Conclusions, conclude
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
 
-__all__ = ["Accuracy", "conclude_fit", "measure_accuracy"]
-
 #: Beyond half of all settings nobody samples; steps are not smaller than this.
 MOST_RATE, LEAST_STEP = 0.5, 0.1
 

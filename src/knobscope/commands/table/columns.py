@@ -13,8 +13,6 @@ from knobscope.cells import Column, Problems, Reading, TextTable, read_factor, r
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Spelling", "read_columns"]
-
 
 @dataclass(frozen=True)
 class Spelling:

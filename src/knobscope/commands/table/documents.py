@@ -8,8 +8,6 @@ from knobscope.document_part import Part
 from knobscope.statistics.points import Axis, PointType
 from knobscope.statistics.stability import StopRule
 
-__all__ = ["RankDocument", "ReplayDocument", "TrendDocument"]
-
 Share = Annotated[float, Field(ge=0, le=1)]
 
 

@@ -18,8 +18,6 @@ from knobscope.statistics.arrays import Bools, Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.ranks import rank_values
 
-__all__ = ["Censored", "Duplicates", "Guards", "Jump", "MovingTogether", "Split", "find_guards", "missed_separators"]
-
 #: A side of a split has so many rows at least, and this share of them.
 _LEAST_ROWS, _LEAST_SHARE = 3, 0.02
 #: Splits of two knobs whose correlation is this high are the same but for a few rows: the rows cannot say whose it is.

@@ -32,8 +32,6 @@ from knobscope.statistics.stopping import Runs
 from knobscope.statistics.suspicion import find_failure_code
 from knobscope.text.formats import plural
 
-__all__ = ["add_parser", "rank_table"]
-
 TOP = 5
 #: Extremely randomised trees: with some hundred runs of twenty knobs they found more of the final five than random
 #: forests, boosting and rank correlations, and they need no levels.

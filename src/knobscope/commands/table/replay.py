@@ -44,9 +44,6 @@ from knobscope.statistics.stability import (
 )
 from knobscope.statistics.stopping import Runs, Stop, decide_stop
 
-__all__ = ["Plan", "add_parser", "replay", "run_trial"]
-
-
 _QUIET_S = 10
 #: The paper takes steps of this share of the grid. Where R2 decides, the default is a tenth of what was taken so far,
 #: at least so many settings: more looks cost hardly any chance of a stop (`knobscope.statistics.looks`).

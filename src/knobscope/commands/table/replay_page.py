@@ -10,8 +10,6 @@ from knobscope.figures import Figure, RateCurve, Strip, draw_rates, draw_strips
 from knobscope.stages.report.page import make_environment
 from knobscope.text.formats import format_number, format_share, plural
 
-__all__ = ["render_page"]
-
 _FIGURES = {
     "r2": ("R² on settings not sampled", "R²"),
     "mismatched": ("Mismatched conclusions", "share of conclusions that differ"),

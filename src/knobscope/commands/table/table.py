@@ -22,15 +22,6 @@ from knobscope.statistics.suspicion import find_failure_code, refuse_measured, r
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Table",
-    "add_jobs_argument",
-    "add_table_parser",
-    "read_seed",
-    "read_table",
-    "response_name",
-]
-
 
 #: Seeds are below this: libraries take 32 bits, and some draws count on from there.
 _SEEDS = 1 << 31

@@ -19,8 +19,6 @@ from knobscope.statistics.published_points import find_published_points
 from knobscope.statistics.stopping import Runs
 from knobscope.text.formats import join_words
 
-__all__ = ["add_parser", "trend"]
-
 #: A column with more values than this is no category to adjust for.
 MOST_LEVELS = 50
 

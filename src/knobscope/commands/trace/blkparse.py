@@ -26,8 +26,6 @@ from knobscope.errors import UserError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["read_blkparse"]
-
 _HEAD = r"^ *\d+,\d+ +\d+ +\d+ +\d+\.\d+ +\d+ +"
 #: Action that a request starts with -> what it lasts. The first one that a trace has is taken.
 _STARTS = {"D": ISSUE_TO_COMPLETION, "Q": "from queueing to completion", "C": "not known, only completions are"}

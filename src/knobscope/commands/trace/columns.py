@@ -13,21 +13,6 @@ from knobscope.commands.trace.unpacking import open_packed
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "COLUMNS",
-    "ISSUE_TO_COMPLETION",
-    "MAX_SECTOR",
-    "MAX_SECTORS",
-    "MAX_TIME_NS",
-    "OPERATIONS",
-    "Counts",
-    "Edges",
-    "fetch_columns",
-    "fetch_rows",
-    "open_text",
-    "quote",
-]
-
 Row = TypeVar("Row")
 #: Where intervals begin, and where the last one ends, in ns.
 Edges = NDArray[np.int64]

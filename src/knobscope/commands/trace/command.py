@@ -11,8 +11,6 @@ from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
 from knobscope.watch.locality import trace_locality
 
-__all__ = ["add_parser"]
-
 _MIN_UNIT, _MAX_UNIT = 512, 1 << 30
 
 

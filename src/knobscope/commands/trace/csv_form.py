@@ -12,8 +12,6 @@ from knobscope.errors import UserError
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["read_csv"]
-
 _NEEDED = ("ts_ns", "lba", "len_sectors", "op")
 #: Column of whole numbers -> the largest that is taken for real. Only times may be negative.
 _LARGEST = {

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DEPTHS", "Depth", "measure_depth"]
-
 #: Depth is exact below, one bucket from there on, as on the kernel side.
 DEPTHS = 1024
 _PART = 1 << 14  # requests that are sorted together: so few that they stay in the cache

@@ -7,18 +7,6 @@ from pathlib import Path
 from knobscope.commands.trace.unpacking import is_packed, read_chunks
 from knobscope.errors import UserError
 
-__all__ = [
-    "LONGEST_LINE",
-    "MOST_BYTES",
-    "MOST_FILES",
-    "MOST_QUEUES",
-    "MOST_REQUESTS",
-    "check_text",
-    "read_first_lines",
-    "require_few",
-    "require_regular",
-]
-
 #: Bytes of a line; the longest of blkparse have a name of a program, those of CSV a path.
 LONGEST_LINE = 1 << 16
 #: Bytes that a compressed trace may become.

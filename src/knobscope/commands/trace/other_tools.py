@@ -13,8 +13,6 @@ from knobscope.commands.trace.columns import open_text
 from knobscope.commands.trace.unpacking import open_packed
 from knobscope.errors import UserError
 
-__all__ = ["convert_biosnoop", "convert_events", "find_biosnoop", "is_events", "refuse_unreadable"]
-
 #: Event of the kernel -> action of blkparse. Requests, and of devices without requests (device mapper, md, RAM) bios.
 _ACTIONS = {
     "block_rq_issue": "D",

@@ -25,8 +25,6 @@ from knobscope.watch import Profile
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["TraceDocument", "profile_trace"]
-
 
 _INTERVAL_NS = 100_000_000  # of the series, as live
 _MAX_INTERVALS = 36_000  # an hour; longer traces have longer intervals

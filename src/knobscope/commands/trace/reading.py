@@ -35,8 +35,6 @@ from knobscope.tables import TRACE_TABLES, describe_refusal, lock
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["FORMATS", "Trace", "open_trace"]
-
 Format = Literal["blkparse", "csv", "parquet", "ftrace", "biosnoop"]
 FORMATS = ("blkparse", "csv", "parquet", "ftrace", "biosnoop")
 _FIRST_LINES = 40  # that a format is recognised by: ftrace starts with a picture of its columns

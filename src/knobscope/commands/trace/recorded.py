@@ -11,8 +11,6 @@ from knobscope.tables import TRACE_TABLES
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["read_recorded"]
-
 _WHOLE = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")} | {"INTEGER", "UINTEGER"}
 _NEEDED = ("ts_ns", "lba", "bytes", "op")
 #: Column -> the least and the largest number that can be true.

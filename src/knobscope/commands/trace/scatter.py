@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from knobscope.figures.canvas import Canvas
     from knobscope.figures.scales import Scale
 
-__all__ = ["Group", "draw_scatter"]
-
 _HEIGHT, _LEFT, _TOP = 420, 56, 26
 _CELL = 2  # pixels; all requests of one colour in a cell are one mark, so that a long trace makes no large file
 _FILE_LOOKS = ("line-a", "line-b", "line-d", "plain")  # the last one for all other files

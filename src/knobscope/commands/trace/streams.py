@@ -13,8 +13,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AGE", "MAX_AGE", "Appends", "count_followers", "find_appends", "find_strides", "follow_streams"]
-
 #: Requests in the same direction within which three in a row make a stream; where the first are further apart, eight.
 AGE = 256
 #: Requests after which a stream no longer goes on.

@@ -10,16 +10,6 @@ from knobscope.watch.profile import LatencyRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "IntervalRow",
-    "TracedOperation",
-    "list_intervals",
-    "list_latencies",
-    "list_sizes",
-    "list_times",
-    "sum_operations",
-]
-
 
 class TracedOperation(IoProfileRow, total=False):
     """Requests of an operation, with rates and two simpler measures of order."""

@@ -22,8 +22,6 @@ from knobscope.watch.conclusion import conclude
 from knobscope.watch.locality import TracedLocality, describe_locality
 from knobscope.watch.text import format_profile
 
-__all__ = ["format_trace"]
-
 #: Counts of a trace that are worth a word when they are not 0.
 _ODD = {
     "truncated_lines": "cut off at its end",

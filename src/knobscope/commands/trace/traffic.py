@@ -16,8 +16,6 @@ from knobscope.watch.profile import CountedFile
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["list_files"]
-
 Integers = NDArray[np.int64]
 
 

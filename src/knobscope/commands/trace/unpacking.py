@@ -10,8 +10,6 @@ from typing import IO, cast
 
 from knobscope.errors import UserError
 
-__all__ = ["CHUNK", "is_packed", "is_stream", "open_packed", "read_chunks", "save_stream"]
-
 CHUNK = 1 << 18
 #: First bytes -> how the file is packed.
 _PACKED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}

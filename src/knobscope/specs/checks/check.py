@@ -23,22 +23,6 @@ from knobscope.specs.models.writing import same_value
 from knobscope.specs.reading.base import Value, suggest
 from knobscope.specs.reading.source import Document, Location, SpecProblem, load_document, show_value
 
-__all__ = [
-    "check_baseline",
-    "check_changes",
-    "check_dbms",
-    "check_device",
-    "check_generator",
-    "check_memory",
-    "check_parameters",
-    "check_programs",
-    "check_study_knobs",
-    "check_study_names",
-    "check_thresholds",
-    "check_versions",
-    "find_version_misfits",
-]
-
 #: Any workload will do to see whether an expression can be evaluated and holds for the defaults.
 _SOME_WORKLOAD: dict[str, Value] = {"threads": 2, "records": 100_000}
 

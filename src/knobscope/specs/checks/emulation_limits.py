@@ -5,8 +5,6 @@ from knobscope.specs.models.device_figures import latencies_alone, random_read_i
 from knobscope.specs.models.device_model import DeviceModel
 from knobscope.specs.models.transport import Transport, read_transport
 
-__all__ = ["HEADROOM", "describe_limits"]
-
 #: As many requests as a loop device holds.
 _DEPTH = 128
 #: A device is met where a model that takes no time is this many times as fast: one that takes time leaves the way idle

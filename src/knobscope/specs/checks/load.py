@@ -12,8 +12,6 @@ from knobscope.specs.models.ycsb import YCSB_DEFAULTS
 from knobscope.specs.reading.base import Value
 from knobscope.specs.reading.source import Document, Location, SpecProblem
 
-__all__ = ["check_load", "is_unwritable"]
-
 
 def check_load(
     document: Document, study: Study, dbms: Dbms, workload: Workload, generators: Mapping[str, Generator]

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.reading.base import Misfit
 
-__all__ = ["find_overwritten"]
-
 
 def find_overwritten(dbms: Dbms) -> Iterator[Misfit]:
     """Yield knobs that replace what another knob says: as a property, a key of a file, or under the same name."""

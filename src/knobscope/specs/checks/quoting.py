@@ -11,8 +11,6 @@ from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.writing import Writing
 from knobscope.specs.reading.base import Misfit, Value
 
-__all__ = ["find_breakouts"]
-
 _QUOTES = "'\"`"
 
 

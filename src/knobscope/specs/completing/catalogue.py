@@ -16,8 +16,6 @@ from knobscope.specs.models.knob import Knob
 from knobscope.specs.reading.base import Name, SpecModel
 from knobscope.specs.reading.json_file import read_json_file
 
-__all__ = ["KnobCatalogue", "add_named_knobs", "catalogue_file", "read_knob_catalogue", "take_named_knobs"]
-
 
 class KnobCatalogue(SpecModel):
     """All knobs of one version of a DBMS, in its own words."""

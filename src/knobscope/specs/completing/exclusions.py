@@ -13,8 +13,6 @@ from knobscope.specs.reading.base import Misfit, Name, SpecModel
 from knobscope.specs.reading.source import load_document
 from knobscope.specs.reading.validate import validate_document
 
-__all__ = ["Exclusion", "Exclusions", "find_reason", "read_exclusions"]
-
 
 class Exclusion(SpecModel):
     """Knobs that are left out for one reason."""

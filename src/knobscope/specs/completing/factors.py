@@ -23,8 +23,6 @@ from knobscope.specs.reading.base import Value, suggest
 from knobscope.specs.reading.source import Document, Location, SpecProblem
 from knobscope.specs.reading.validate import explain_first
 
-__all__ = ["check_factors", "shapes_data", "split_configuration", "spread_factors"]
-
 #: Keys of a workload that are settings of their own; all others are parameters of its generator.
 _KEYS = ("threads", "records", "cold")
 #: The share of reads among reads and updates: YCSB has a proportion for each, which have to add up to 1.

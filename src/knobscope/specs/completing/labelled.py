@@ -12,14 +12,6 @@ from knobscope.specs.models.knob import KnobProperty, Mechanism
 from knobscope.specs.reading.base import Name, SpecModel
 from knobscope.specs.reading.json_file import read_json_file
 
-__all__ = [
-    "LabelledProperties",
-    "LabelledSetting",
-    "LabelledSettings",
-    "read_labelled_properties",
-    "read_labelled_settings",
-]
-
 
 class LabelledSetting(SpecModel):
     """A setting of which no more is known than what it says of itself."""

@@ -14,8 +14,6 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.reading.base import suggest
 from knobscope.specs.reading.source import Document, Location, SpecProblem
 
-__all__ = ["check_layout", "check_layout_devices", "name_devices", "spread_layout"]
-
 
 def name_devices(study: Study, dbms: str | None = None) -> dict[str, Location]:
     """Return the devices of the layout, or of that of one DBMS, with the first location that names each."""

@@ -19,8 +19,6 @@ from knobscope.specs.models.study import Sampling, Screening, Study, Sweep
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.base import SpecModel
 
-__all__ = ["FIELDS", "Product", "select_fields"]
-
 #: data: a loaded data directory (and with it every run on it); run: what is measured and recorded; traced_run: a run
 #: whose requests are kept; profile: the device profile; plan, sweep: the plans of screening and of the sweep; fit:
 #: the ranking; prior: a ranking taken from an earlier study; reinforce: how often the sweep measures; tune: tuners;

@@ -18,18 +18,6 @@ from knobscope.specs.reading.base import Name, SpecModel, Value
 from knobscope.specs.reading.source import Document, Location, SpecProblem, load_document, show_path
 from knobscope.specs.reading.validate import validate_document
 
-__all__ = [
-    "Refusal",
-    "RefusedSetting",
-    "StartableKnob",
-    "StartableRecord",
-    "check_startable",
-    "narrow_knobs",
-    "read_record",
-    "read_records",
-    "refuse_settings",
-]
-
 Ends = Annotated[list[int | float], Field(min_length=2, max_length=2)]
 
 

@@ -16,8 +16,6 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.source import Document, SpecProblem
 
-__all__ = ["DbmsFiles", "NamedKnobs", "complete_dbms", "join_studies", "name_knobs", "read_dbms_files"]
-
 
 @dataclass(frozen=True)
 class DbmsFiles:

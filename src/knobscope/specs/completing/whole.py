@@ -20,8 +20,6 @@ from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.base import Value
 from knobscope.specs.reading.source import Document, SpecProblem, show_path
 
-__all__ = ["WholeDbms", "spread_all", "spread_levels"]
-
 #: From here on the ends of a range are no values that somebody would try, and the range is taken around the default.
 _WIDE = 1000
 #: How far such a range reaches from the default, as a factor: as far as where a catalogue tells no range (`reach`). A

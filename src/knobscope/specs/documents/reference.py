@@ -6,8 +6,6 @@ from typing import Any
 from knobscope.specs.documents.schema import model_schemas
 from knobscope.specs.models.dbms import PLACEHOLDERS
 
-__all__ = ["render_reference", "write_reference"]
-
 Schema = dict[str, Any]
 
 _FILES = {

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from knobscope.specs.models.rule import SHIPPED_RULES, Rule, read_rule, shipped_rules
 
-__all__ = ["render_rules", "write_rules"]
-
 _HEAD = """\
 # Mismatch rules
 

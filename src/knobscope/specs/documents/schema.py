@@ -13,8 +13,6 @@ from knobscope.specs.models.study import Study
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.base import SpecModel
 
-__all__ = ["model_schemas", "render_schemas", "write_schemas"]
-
 _MODELS: dict[str, type[SpecModel]] = {
     "dbms": Dbms,
     "device": Device,

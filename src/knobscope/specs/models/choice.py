@@ -11,8 +11,6 @@ from knobscope.specs.models.knob import Knob, Mechanism, check_range, find_repea
 from knobscope.specs.models.writing import Apply
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 
-__all__ = ["AllKnobs", "KnobChoice", "KnobGroup", "KnobSelection"]
-
 #: A name in which * stands for any text, as in `leave_out` of a DBMS spec.
 KnobPattern = Annotated[str, Field(min_length=1)]
 

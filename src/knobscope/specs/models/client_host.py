@@ -12,8 +12,6 @@ from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.base import SpecModel
 from knobscope.specs.reading.source import Document, SpecProblem
 
-__all__ = ["ClientHost", "check_client_host"]
-
 #: What ssh can take for nothing but a path: it fills in what stands behind % and $, and cuts at blanks.
 _SshPath = Annotated[str, Field(pattern=r"^(~/|/)[^%$\"'\\\s]*$")]
 #: What means the same on another machine; everything else names a file or a directory of this one.

@@ -9,8 +9,6 @@ from knobscope.specs.models.device_model import Delay, DeviceModel, DiskModel, F
 from knobscope.specs.models.quantity import Size
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
-__all__ = ["Device", "Emulation", "Filesystem", "Precondition", "Tier"]
-
 Filesystem = Literal["ext4", "xfs"]
 Tier = Literal["hdd", "sata_ssd", "nvme_ssd", "cloud", "memory"]
 _SMALLEST, _SMALLEST_XFS = 64 << 20, 300 << 20

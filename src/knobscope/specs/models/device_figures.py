@@ -10,18 +10,6 @@ from knobscope.specs.models.device_model import DeviceModel, DiskModel, FlashMod
 from knobscope.specs.models.quantity import Duration
 from knobscope.specs.models.transport import Latencies
 
-__all__ = [
-    "PAGE",
-    "SEQUENTIAL",
-    "SEQUENTIAL_DEPTH",
-    "flush_latency_us",
-    "latencies_alone",
-    "random_read_iops",
-    "random_write_iops",
-    "sequential_read_rate",
-    "sequential_write_rate",
-]
-
 PAGE = 4096
 SEQUENTIAL = 128 << 10
 SEQUENTIAL_DEPTH = 4

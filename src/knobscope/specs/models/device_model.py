@@ -10,8 +10,6 @@ from pydantic import Field, model_validator
 from knobscope.specs.models.quantity import Duration, Percentage, Rate, Size
 from knobscope.specs.reading.base import Misfit, SpecModel
 
-__all__ = ["Delay", "DeviceModel", "DiskModel", "FlashModel"]
-
 _NO_TIME = Duration("0us")
 
 

@@ -7,8 +7,6 @@ from pydantic import Field
 
 from knobscope.specs.models.programs import fleet_directory
 
-__all__ = ["FETCH_DRIVERS", "Driver", "driver_directory", "find_driver"]
-
 #: The command that fetches the drivers of all specs.
 FETCH_DRIVERS = "knobscope drivers"
 

@@ -15,8 +15,6 @@ from typing import Any
 from knobscope.errors import UserError
 from knobscope.specs.reading.base import Value
 
-__all__ = ["WORKLOAD_NAMES", "Expression", "parse_expression"]
-
 #: Facts of the workload that an expression may use in addition to knobs.
 WORKLOAD_NAMES = frozenset({"threads", "records"})
 

@@ -9,8 +9,6 @@ from pydantic import AfterValidator, Field
 
 from knobscope.specs.reading.base import Misfit, SpecModel
 
-__all__ = ["Files", "Role", "TableFiles", "matches_pattern"]
-
 #: What a file is for; the last three are what the file system adds, and what no file was found for.
 Role = Literal["data", "log", "temp", "other", "journal", "metadata", "unknown"]
 

@@ -10,8 +10,6 @@ from knobscope.specs.models.template import GeneratorArgument, GeneratorFileLine
 from knobscope.specs.models.writing import FileName
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
-__all__ = ["BUILT_IN", "OUTPUT_PARSERS", "TPCC", "TPCDS", "TPCH", "YCSB", "Generator"]
-
 #: The generators that are built in: their workloads need no file in specs/generators.
 YCSB = "ycsb"
 TPCC = "tpcc"

@@ -11,8 +11,6 @@ from knobscope.specs.models.template import AskedKnob
 from knobscope.specs.models.writing import Apply
 from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
-__all__ = ["CATALOGUE_KEYS", "Introspection", "Trial"]
-
 #: Keys of the JSON object in the second column of `query`; all but `type` and `default` may be missing. `built_in`,
 #: `writing`, `readable` and `source` are those of a knob in a spec; `no_knob` says why a setting is none.
 CATALOGUE_KEYS = (

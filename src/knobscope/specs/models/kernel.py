@@ -17,17 +17,6 @@ from knobscope.specs.models.knob import Knob, find_repeated
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 from knobscope.specs.reading.source import Document, SpecProblem
 
-__all__ = [
-    "FilesystemFactors",
-    "KernelFactors",
-    "MountFactors",
-    "QueueFactors",
-    "is_kernel_knob",
-    "kernel_knob",
-    "split_kernel",
-    "with_filesystem",
-]
-
 _SOURCES = {
     "queue": "https://docs.kernel.org/block/queue-sysfs.html",
     "mount": "https://man7.org/linux/man-pages/man8/mount.8.html",

@@ -11,8 +11,6 @@ from knobscope.specs.models.quantity import count_units
 from knobscope.specs.models.writing import Apply, Writing, same_value
 from knobscope.specs.reading.base import Misfit, SpecModel, Value, value_text
 
-__all__ = ["Knob", "KnobProperty", "Mechanism", "Proposal", "check_range", "find_repeated"]
-
 Mechanism = Literal[
     "flush",
     "page_size",

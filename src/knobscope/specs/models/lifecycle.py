@@ -9,8 +9,6 @@ from knobscope.specs.models.drivers import Driver
 from knobscope.specs.models.template import AskedKnob, Template, TemplateOrKnobs, TemplateOrPassword
 from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
-__all__ = ["SQL_BINDING", "Command", "Connection", "Jvm", "Lifecycle", "Loading", "Readback", "StatementCounts"]
-
 Command = Annotated[list[Template], Field(min_length=1)]
 CommandWithKnobs = Annotated[list[TemplateOrKnobs], Field(min_length=1)]
 Signal = Literal["INT", "TERM", "QUIT"]

@@ -9,8 +9,6 @@ from knobscope.specs.models.template import PartKnob, PartStatement
 from knobscope.specs.models.writing import Writing
 from knobscope.specs.reading.base import Misfit, SpecModel
 
-__all__ = ["WITH_DATA", "Part", "PartName", "part_knob"]
-
 #: Value of a layout knob: the part lies where the data lies.
 WITH_DATA = "data"
 _KNOB_PREFIX = "device."

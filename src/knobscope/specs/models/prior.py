@@ -17,16 +17,6 @@ from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.base import Name, SpecModel, Value
 from knobscope.specs.reading.source import Document, SpecProblem
 
-__all__ = [
-    "Prior",
-    "PriorRanking",
-    "RankedKnob",
-    "check_prior",
-    "check_prior_version",
-    "major_version",
-    "unranked_knobs",
-]
-
 
 def _check_moment(text: str) -> str:
     """Return a moment as it is written. ValueError: it is none, or names a time zone."""

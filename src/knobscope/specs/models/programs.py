@@ -26,21 +26,6 @@ from knobscope.processes import (
 from knobscope.shipped import SHIPPED
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 
-__all__ = [
-    "PathName",
-    "Program",
-    "ask_version",
-    "clients_directory",
-    "digest_of",
-    "find_bare_paths",
-    "find_path",
-    "find_paths",
-    "find_program",
-    "fleet_directory",
-    "installed_with",
-    "is_between",
-]
-
 PathName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 
 #: An argument, or the value of one, that names a file itself; what the kernel shows is the same in every run.

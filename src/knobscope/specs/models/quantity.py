@@ -12,8 +12,6 @@ from typing import Any, ClassVar, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-__all__ = ["Duration", "Percentage", "Quantity", "Rate", "Size", "count_units"]
-
 
 class Quantity:
     """An amount in the base unit of its kind, and the text that states it. ValueError: the text states none."""

@@ -18,21 +18,6 @@ from knobscope.specs.reading.base import Misfit, SpecModel
 from knobscope.specs.reading.source import SpecErrors, SpecProblem, load_document, read_text, show_path
 from knobscope.specs.reading.validate import validate_document
 
-__all__ = [
-    "SHIPPED_RULES",
-    "VERDICTS",
-    "Rule",
-    "RuleCause",
-    "RuleEffect",
-    "RuleFigure",
-    "RuleSpec",
-    "RuleThreshold",
-    "line_of",
-    "read_rule",
-    "read_shipped_rule",
-    "shipped_rules",
-]
-
 #: Folder of the rules that come with knobscope.
 SHIPPED_RULES = SHIPPED / "rules" / "mismatch"
 #: What a rule may say of a question; `sentence.j2` has a macro for each, named `if_mismatch` and so on.

@@ -13,20 +13,6 @@ from knobscope.specs.models.part import WITH_DATA, part_knob
 from knobscope.specs.models.workload import WorkloadChange, factor_knob
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
-__all__ = [
-    "Budget",
-    "Factors",
-    "LayoutPart",
-    "Remeasure",
-    "Sampling",
-    "Screening",
-    "Study",
-    "Sweep",
-    "Thresholds",
-    "Tune",
-]
-
-
 #: A part of a DBMS as a layout names it: `log`, or `table.stock` where a part is one of many.
 LayoutPart = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")]
 

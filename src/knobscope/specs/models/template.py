@@ -9,23 +9,6 @@ from pydantic import AfterValidator
 
 from knobscope.specs.reading.base import Misfit, Value, check_one_line
 
-__all__ = [
-    "PLACEHOLDERS",
-    "AskedKnob",
-    "FileLine",
-    "GeneratorArgument",
-    "GeneratorFileLine",
-    "PartKnob",
-    "PartStatement",
-    "Template",
-    "TemplateOrKnobs",
-    "TemplateOrPassword",
-    "WrittenKnob",
-    "WrittenValue",
-    "find_wrong_texts",
-    "names_in",
-]
-
 #: What a command, a connection or a statement may contain in braces.
 PLACEHOLDERS = {
     "data": "the data directory of this run",

@@ -5,8 +5,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-__all__ = ["ThreadClass", "ThreadPattern"]
-
 ThreadClass = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 
 

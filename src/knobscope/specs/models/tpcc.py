@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 
 from knobscope.specs.reading.base import Misfit, Value, suggest
 
-__all__ = ["TPCC_DEFAULTS", "find_wrong_tpcc"]
-
 #: Kinds of transactions, each with the cards that it has in the deck from which the mix is dealt (clause 5.2.4.2).
 _CARDS = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
 #: Share of ordered items, and of payments, that belong to another warehouse (clauses 2.4.1.5 and 2.5.1.2).

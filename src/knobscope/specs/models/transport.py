@@ -12,17 +12,6 @@ from typing import NamedTuple
 
 from knobscope.durable_files import DamagedFileError, read_sealed, write_sealed
 
-__all__ = [
-    "WAIT_US",
-    "Latencies",
-    "Transport",
-    "forget_transport",
-    "read_transport",
-    "transport_file",
-    "write_transport",
-]
-
-
 #: How long a device takes for which all processors have gone to sleep, and have to wake for the answer.
 WAIT_US = 150.0
 

@@ -10,8 +10,6 @@ from knobscope.specs.models.tpcc import find_wrong_tpcc
 from knobscope.specs.models.ycsb import find_wrong_properties
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 
-__all__ = ["Workload", "WorkloadChange", "factor_knob", "is_workload_knob"]
-
 _FACTOR_PREFIX = "workload."
 
 #: Scale factor 0.01; at 0.005 the generator of TPC-DS does not come to an end.

@@ -8,8 +8,6 @@ from pydantic import Field
 from knobscope.specs.models.template import FileLine, WrittenKnob, WrittenValue, find_wrong_texts
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 
-__all__ = ["Apply", "ConfigFile", "FileName", "Moment", "Writing", "same_value"]
-
 Apply = Literal["load", "restart", "dynamic"]
 #: When a knob is passed: as data is made and loaded, or as a run starts.
 Moment = Literal["init", "start"]

@@ -6,8 +6,6 @@ from typing import Any
 
 from knobscope.specs.reading.base import Misfit, Value, suggest
 
-__all__ = ["YCSB_DEFAULTS", "find_wrong_properties"]
-
 #: The operation mix, with the defaults that hold for a part that is left out.
 _MIX = {
     "readproportion": 0.95,

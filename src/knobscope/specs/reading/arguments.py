@@ -8,19 +8,6 @@ from pathlib import Path
 from knobscope.errors import UserError
 from knobscope.specs.reading.base import check_name
 
-__all__ = [
-    "add_case_argument",
-    "add_measured_study",
-    "add_study_arguments",
-    "add_study_name",
-    "choose_study",
-    "find_results",
-    "find_spec",
-    "find_study",
-    "list_results",
-    "require_name",
-]
-
 #: So many names are listed on a line.
 _MOST_NAMES = 12
 

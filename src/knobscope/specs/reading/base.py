@@ -8,8 +8,6 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-__all__ = ["Misfit", "Misfits", "Name", "SpecModel", "Value", "check_name", "check_one_line", "suggest", "value_text"]
-
 #: A value of a knob as YAML gives it.
 Value = bool | int | float | str
 

@@ -6,8 +6,6 @@ from typing import Any
 from knobscope.specs.reading.base import check_name, suggest
 from knobscope.specs.reading.source import Document, Location, SpecErrors, load_document, show_path, show_value
 
-__all__ = ["load_extended"]
-
 #: Never taken over: they say which spec it is.
 _OWN = ("name", "description", "extends", "without")
 #: Replaced whole, because their keys exclude each other.

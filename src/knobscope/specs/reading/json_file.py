@@ -10,8 +10,6 @@ from pydantic import ValidationError
 from knobscope.specs.reading.base import SpecModel
 from knobscope.specs.reading.source import SpecErrors, SpecProblem, read_text, show_path
 
-__all__ = ["read_json_file"]
-
 Model = TypeVar("Model", bound=SpecModel)
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from knobscope.specs.reading.base import check_name, suggest
 from knobscope.specs.reading.source import Document, Location, SpecErrors, load_document, show_path, show_value
 
-__all__ = ["load_device_document"]
-
 #: Never taken over: they say which device it is.
 _OWN = ("name", "description", "like", "change", "renamed", "source")
 

@@ -16,19 +16,6 @@ import yaml
 
 from knobscope.errors import UserError
 
-__all__ = [
-    "LARGEST_REAL",
-    "Document",
-    "Location",
-    "SpecErrors",
-    "SpecProblem",
-    "load_document",
-    "observe_reading",
-    "read_text",
-    "show_path",
-    "show_value",
-]
-
 #: Keys and indexes that lead to a value in a document.
 Location = tuple[str | int | float, ...]
 

@@ -8,8 +8,6 @@ from pydantic import AliasChoices, BaseModel, ValidationError
 from knobscope.specs.reading.base import Misfit, Misfits, suggest
 from knobscope.specs.reading.source import Document, Location, SpecErrors, SpecProblem, show_value
 
-__all__ = ["examine_document", "explain_first", "list_renamed_keys", "validate_document"]
-
 Model = TypeVar("Model", bound=BaseModel)
 
 #: Plain words for what pydantic expected, by the type of its error.

@@ -10,8 +10,6 @@ from knobscope.specs import Device, load_study
 from knobscope.stages.characterise.profile import Mode, write_profile
 from knobscope.tables.devices import DevicePropertyRow
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()

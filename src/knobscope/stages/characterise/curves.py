@@ -9,22 +9,6 @@ from typing import Any, Literal
 from knobscope.specs.models.device import Tier
 from knobscope.stages.characterise.fio import FioFile, FioRefusedError
 
-__all__ = [
-    "KIB",
-    "PAGE",
-    "FlushTimes",
-    "Measured",
-    "Pattern",
-    "Point",
-    "choose_knee",
-    "find_saturation",
-    "measure_sustained",
-    "measure_window",
-    "merge",
-    "next_depth",
-    "rank_tier",
-]
-
 KIB = 1024
 PAGE = 4 * KIB
 _NEAR_BEST = 0.9

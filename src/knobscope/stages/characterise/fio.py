@@ -17,8 +17,6 @@ from knobscope.errors import UserError
 from knobscope.processes import supervise
 from knobscope.shipped import SHIPPED
 
-__all__ = ["Engine", "FioFile", "FioRefusedError", "find_fio", "lay_out_file"]
-
 _JOBS = SHIPPED / "probes" / "fio"
 _FILE_NAME = "fio.data"  # always the same: what a killed run left behind is overwritten and removed by the next
 _SMALLEST_BYTES = 16 << 20

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from knobscope.devices import BlockDevice
 
-__all__ = ["KernelFacts", "read_kernel_facts"]
-
 
 @dataclass(frozen=True)
 class KernelFacts:

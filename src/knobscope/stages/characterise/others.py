@@ -13,8 +13,6 @@ from knobscope.devices import BlockDevice
 from knobscope.text.formats import format_share, join_words
 from knobscope.watch.processors import ProcessorMeter
 
-__all__ = ["Others", "mean_of", "watch_pause"]
-
 _PAUSE_S = 0.05
 _PRESSURE = Path("/proc/pressure/cpu")
 #: Column of a device's `stat`: ms in which it had requests (https://docs.kernel.org/block/stat.html).

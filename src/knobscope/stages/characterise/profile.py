@@ -22,8 +22,6 @@ from knobscope.stages.characterise.session import Session
 from knobscope.stages.characterise.unit import TimedWrite
 from knobscope.tables.devices import DeviceCurveRow, DeviceProfile, DeviceProfileRow
 
-__all__ = ["Mode", "characterise_device", "measure_profile", "write_profile"]
-
 Mode = Literal["quick", "full"]
 
 _SCHEDULES: dict[Mode, Schedule] = {"quick": QUICK, "full": FULL}

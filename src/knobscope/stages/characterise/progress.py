@@ -3,8 +3,6 @@
 import sys
 import time
 
-__all__ = ["Countdown"]
-
 _PAUSE_S = 2.0  # logs are read too: no line for every window
 
 

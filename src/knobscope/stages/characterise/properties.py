@@ -12,15 +12,6 @@ from knobscope.stages.characterise.unit import CANDIDATES, UnitFinding, find_uni
 from knobscope.tables.devices import DevicePropertyRow
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = [
-    "Confidence",
-    "describe_agreement",
-    "find_preferred_size",
-    "find_ratios",
-    "list_properties",
-    "lower_confidence",
-]
-
 Confidence = Literal["high", "medium", "low", "not measured"]
 
 _LEVELS: tuple[Confidence, ...] = ("high", "medium", "low", "not measured")

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from knobscope.stages.characterise.curves import KIB, PAGE, Pattern, Point
 
-__all__ = ["FULL", "QUICK", "Schedule"]
-
 
 @dataclass(frozen=True)
 class Schedule:

@@ -20,8 +20,6 @@ from knobscope.stages.characterise.progress import Countdown
 from knobscope.stages.characterise.schedule import Schedule
 from knobscope.stages.characterise.unit import TimedWrite, plan_writes
 
-__all__ = ["Session"]
-
 #: No window takes longer than this, however slow the device.
 _LONGEST_MS = 2500
 #: Nor does one of random reads at a depth, of which a slow device gets only one.

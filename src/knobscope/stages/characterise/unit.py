@@ -16,8 +16,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CANDIDATES", "SHIFT", "TimedWrite", "UnitFinding", "find_unit", "plan_writes"]
-
 KIB = 1024
 #: What a shifted write is shifted by: a page, the least by which file systems and DBMSs do.
 SHIFT = 4 * KIB

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["contrast_access"]
-
 _KEY = ["dbms", "device", "workload", "file", "role", "op"]
 
 _BY_RUN = f"""

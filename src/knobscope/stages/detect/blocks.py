@@ -34,8 +34,6 @@ from knobscope.statistics.regression import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CONFOUNDED", "Groups", "judge_blocks"]
-
 #: Why a group is dropped of which nobody can say whether it drifted: its reason begins like this.
 CONFOUNDED = "configurations and their order go together"
 

@@ -14,8 +14,6 @@ from knobscope.stages.detect.database import StudyFiles, build_database, write_f
 from knobscope.stages.detect.rules import run_rules
 from knobscope.study_data.opening import open_study
 
-__all__ = ["add_parser", "describe_findings"]
-
 
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(choose_study(args), args.root, runnable=False)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["contrast_levels", "contrast_tiers"]
-
 _ESTIMATE = ["device", "tier_rank", "estimate", "standard_error", "degrees"]
 #: The level of every configuration on every device: a block's runs with it are one measurement, since what they have in
 #: common (server, caches, time of the day) is no property of the device. NULL errors: fewer than two blocks. Sessions

@@ -48,18 +48,6 @@ from knobscope.tables.views import BLOCK_VIEWS, OPEN_VIEWS, RUN_VIEWS, VIEWS
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "StudyFiles",
-    "build_database",
-    "create_schema",
-    "read_findings",
-    "read_rows",
-    "replace_effects",
-    "withdraw",
-    "write_findings",
-    "write_rows",
-]
-
 _Row = TypeVar("_Row")
 
 #: What a block directory may hold: everything that is known by run.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["LEAST_DEGREES", "LEAST_REPLICATES", "add_effects", "add_frame", "design_units", "effects_of_case"]
-
 LEAST_DEGREES = 2
 LEAST_REPLICATES = 2
 #: Rounding of the fit may carry an effect a little beyond the range of two runs.

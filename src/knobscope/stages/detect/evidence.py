@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RunsBehind", "find_busy_share", "find_runs_behind"]
-
 _QUERY = """
     SELECT side, run_id, watched FROM runs_behind
     WHERE dbms = $dbms AND device = $device AND workload = $workload

@@ -22,8 +22,6 @@ from knobscope.tables import FastestRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["pick_fastest"]
-
 Changes = tuple[tuple[str, Value], ...]
 
 

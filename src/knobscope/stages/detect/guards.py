@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["find_copied_runs", "find_damaged_series", "find_stalled_runs", "set_aside_blocks", "set_aside_runs"]
-
 _RUNS = """
     SELECT run_id, dbms, device, workload, phase, block_id, session, config_id, is_sentinel, window_s, operations,
         throughput_ops, latency_mean_us, latency_p50_us, latency_p95_us, latency_p99_us, cpu_s

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["read_interactions"]
-
 Swept = tuple[str | None, ...]  # dbms, device, workload, knob, value
 
 #: Pairs of one change on two workloads of a device, or two devices with one workload.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["measure_interference"]
-
 _CASE = ["dbms", "device", "workload"]
 #: Fewer intervals of a kind are a moment, not a state.
 _LEAST_INTERVALS = 5

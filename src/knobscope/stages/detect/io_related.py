@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["IO_RESPONSES", "add_io_related", "io_marks_comparison", "read_io_profiles"]
-
 #: Responses of the I/O profile and what they are, in words.
 IO_RESPONSES = {
     "reads_per_op": "read requests per operation",

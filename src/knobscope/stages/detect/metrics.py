@@ -8,8 +8,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.ranks import normal_scores
 from knobscope.text.budgets import REASONS, WAIT_METRICS
 
-__all__ = ["METRICS", "Metric"]
-
 
 @dataclass(frozen=True)
 class Metric:

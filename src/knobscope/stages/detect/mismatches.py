@@ -11,8 +11,6 @@ from typing import Literal
 
 from knobscope.tables.detection import FindingRow
 
-__all__ = ["Mismatch", "merge_findings"]
-
 Column = Literal["rule", "dbms", "device", "workload"]
 
 

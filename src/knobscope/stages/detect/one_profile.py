@@ -13,8 +13,6 @@ from knobscope.tables.block_layer import IoLatencyRow, QueueDepthRow
 from knobscope.tables.calls import IoModeRow
 from knobscope.tables.detection import FindingRow
 
-__all__ = ["WatchedProfile", "has_other_unit", "judge_profile"]
-
 #: Rules that look at one configuration.
 _RULES = ("default_profile",)
 #: Columns of `runs` that a profile has, under their names.

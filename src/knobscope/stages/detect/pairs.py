@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["add_pair_effects", "pair_effects_of_case"]
-
 _CASE = ["dbms", "device", "workload"]
 
 

@@ -14,8 +14,6 @@ from knobscope.text.formats import format_seconds, loosen_units
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["read_pauses"]
-
 _QUERY = f"""
     WITH interrupted AS (
         SELECT run_id, window_pause_s FROM runs

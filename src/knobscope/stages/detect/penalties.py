@@ -16,8 +16,6 @@ from knobscope.text.formats import format_number, format_share, loosen_units
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["limit_penalty", "most_gain"]
-
 
 def most_gain(busy_share: float, faster: float = math.inf) -> float:
     """Return how many times the throughput is at most when requests of a device take 1/`faster` of their time."""

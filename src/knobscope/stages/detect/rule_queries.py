@@ -13,8 +13,6 @@ from knobscope.tables import TABLES, bounded, describe_refusal, lock
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["RULE_COLUMNS", "check_columns", "check_needs", "check_queries", "describe_error", "open_to_rules"]
-
 #: What the query of a rule returns, in any order.
 RULE_COLUMNS = {
     name: kind

@@ -32,8 +32,6 @@ from knobscope.text.sentences import Sentences
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["find_excuse", "is_own_knob", "run_rules"]
-
 
 #: What tells a swept value.
 _SWEPT = ("dbms", "device", "workload", "knob", "value")

@@ -12,8 +12,6 @@ from knobscope import __version__
 from knobscope.identity import hash_identity
 from knobscope.specs import Dbms, Device, StudySpecs, Workload, select_fields
 
-__all__ = ["setup_rows"]
-
 #: What names a spec or tells where a device is on this machine says nothing about what it is.
 _NAMES = ("name", "path")
 

@@ -8,8 +8,6 @@ from typing import Any
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_share, loosen_units
 
-__all__ = ["add_shares"]
-
 #: What a cause is called in a list of shares.
 _NAMES = {"flush": "flushes", "write_size": "filling units", "sequentiality": "CPU time for order"}
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     import duckdb
     import pandas as pd
 
-__all__ = ["add_tuned"]
-
 _CASE = ["dbms", "device", "workload"]
 
 

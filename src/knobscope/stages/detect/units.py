@@ -18,8 +18,6 @@ from knobscope.tables import NO_BLOCK
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["UNIT_OF_RUN", "Units", "list_blocks", "make_units"]
-
 _GROUP = ["block_id", "session"]
 #: In SQL, what runs have in common that measure a difference within themselves: their block, where one is known.
 UNIT_OF_RUN = f"CASE WHEN ends_with(block_id, '/{NO_BLOCK}') THEN run_id ELSE concat(block_id, ' ', session) END"

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from knobscope.specs import Knob, Value, value_text
 
-__all__ = ["level_text", "steps_from"]
-
 
 def level_text(knob: Knob | None, level: Value) -> str:
     """Return a level of a fitted curve, where all numbers are real ones, as `knob_values` holds it."""

@@ -21,8 +21,6 @@ from knobscope.text.formats import loosen_units, plural
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["add_parser"]
-
 #: A day of fio for a finding is a mistake.
 _LONGEST_S = 86_400
 #: What a test changes of a finding.

@@ -11,8 +11,6 @@ from knobscope.stages.imitate.pattern import Pattern
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Side", "find_clients", "find_preferred_bytes", "find_sides", "name_value", "read_pattern"]
-
 _PROFILE = """
 SELECT op, sum(requests), sum(sequential_requests), sum(fua) FROM io_profile
 WHERE run_id IN (SELECT unnest($runs::VARCHAR[])) GROUP BY op

@@ -12,8 +12,6 @@ from knobscope.stages.imitate.replica import Part, plan_replica
 from knobscope.statistics.looks import LOOKS, SIGNIFICANCE
 from knobscope.text.formats import describe_effect, loosen_units
 
-__all__ = ["Ratio", "compare", "run_replicas"]
-
 #: `operations`: how many operations of the DBMS these requests would do, which takes settings apart that need other
 #: numbers of requests for one.
 Figure = Literal["written_bytes", "requests", "operations"]

@@ -24,8 +24,6 @@ from knobscope.tables.detection import FindingRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["blamed_cause", "imitate_findings"]
-
 _FILE_BYTES = 256 << 20
 
 Opening = AbstractContextManager[Sequence[OpenDevice]]

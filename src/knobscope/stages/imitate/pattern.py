@@ -10,19 +10,6 @@ from functools import cached_property
 
 from knobscope.text.formats import format_number, format_share, format_size, loosen_units
 
-__all__ = [
-    "Pattern",
-    "can_take_sizes",
-    "change_alignment",
-    "change_parallelism",
-    "change_sequentiality",
-    "count_partly_filled",
-    "take_flushes",
-    "take_reads",
-    "take_sizes",
-    "write_whole_units",
-]
-
 #: Share of writes by which more have to fill whole units, as an effect has to matter.
 _MORE_WHOLE = 0.05
 

@@ -9,8 +9,6 @@ from knobscope.devices.extents import inspect_file, read_partition_start
 from knobscope.stages.characterise.fio import Engine, FioFile
 from knobscope.stages.imitate.pattern import Pattern
 
-__all__ = ["Part", "find_aligned_part", "plan_replica", "write_bssplit"]
-
 _MOST_SIZES = 60  # fio takes 64
 _MATTERING_BYTES = 0.05
 _MIB = 1 << 20

@@ -33,8 +33,6 @@ from knobscope.stages.imitate.verdict import (
 )
 from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
 
-__all__ = ["Figures", "Outcome", "Setting", "Stand", "Trial", "plan_trial", "try_cause"]
-
 Replica = tuple[Pattern, Figure]
 Figures = list[list[float]]  # of each replica, in each round
 

@@ -18,18 +18,6 @@ from dataclasses import dataclass
 from knobscope.stages.detect import most_gain
 from knobscope.stages.imitate.experiment import Ratio
 
-__all__ = [
-    "Answer",
-    "Comparison",
-    "PartlyFilled",
-    "all_hold",
-    "deny",
-    "gain_of_dbms",
-    "is_worthwhile",
-    "loses_nothing",
-    "may_be_io",
-]
-
 Answer = bool | None
 
 _WORTHWHILE = 1.05  # less would not explain a finding

@@ -24,8 +24,6 @@ from knobscope.tables import BLOCK_TABLES, PlanRow, RunRecord, RunRow, rows_of, 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Measurer", "measure_block", "write_block"]
-
 
 def measure_block(plan: "pd.DataFrame", measurer: "Measurer") -> list[RunRecord]:
     """Measure what is missing of a block; returns the records of its runs, in the order in which they ran.

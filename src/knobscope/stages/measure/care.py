@@ -10,8 +10,6 @@ from knobscope.specs import Device
 from knobscope.stages.measure.progress import BlockProgress
 from knobscope.tables import DeviceHealthRow
 
-__all__ = ["DeviceCare"]
-
 
 @dataclass(frozen=True)
 class DeviceCare:

@@ -12,8 +12,6 @@ from knobscope.stages.measure.progress import BlockProgress, progress_file
 from knobscope.stages.plan import case_space
 from knobscope.tables import read_table
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()

@@ -9,8 +9,6 @@ from knobscope.processes import read_log
 from knobscope.servers import Instance, ServerFailedError
 from knobscope.stages.measure.validity import RunFailedError
 
-__all__ = ["find_complaint", "read_logs", "status_of", "tell_complaints"]
-
 #: Words of a line that says what went wrong, in the logs of all DBMSs and generators that have specs.
 _COMPLAINT = re.compile(
     r"\b(errors?|fatal|panic|\w*exception|aborted|cannot|can't|could not|failed|refused|denied|invalid|unknown"

@@ -21,8 +21,6 @@ from knobscope.stages.prepare import SnapshotFailedError, load_values_of, prepar
 from knobscope.statistics.ranks import is_larger
 from knobscope.tables import CutColumns
 
-__all__ = ["Cutter", "count_losses", "cut_case", "cut_configuration", "loses_more", "open_cutter"]
-
 #: Seconds that rows are written before a cut, at random; where logs are flushed once a second, one lies in between.
 _WRITING_S = (0.2, 1.5)
 #: Loaded before: power cuts need a table, not its size.

@@ -14,8 +14,6 @@ from knobscope.servers import Instance, MemoryLimit, Server, ServerFailedError
 from knobscope.stages.measure.complaints import read_logs, status_of
 from knobscope.stages.measure.validity import RunFailedError
 
-__all__ = ["notice_disturbance", "telling_of_limit"]
-
 #: A server that was killed is known to be gone a moment after its clients have lost it.
 _END_S = 0.5
 

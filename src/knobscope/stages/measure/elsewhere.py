@@ -10,8 +10,6 @@ from knobscope.servers import Instance
 from knobscope.specs import ClientHost
 from knobscope.tables import RunRow
 
-__all__ = ["ClientMachine", "reach_client_machine"]
-
 
 @dataclass(frozen=True)
 class ClientMachine:

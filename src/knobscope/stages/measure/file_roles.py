@@ -9,8 +9,6 @@ from knobscope.tables.waits import WaitFileRow
 from knobscope.watch import FileTree, Profile, name_file, name_files
 from knobscope.watch.profile import CountedAccess, CountedFaults, CountedWaitFile, Finding
 
-__all__ = ["list_files", "name_rows", "sum_waits_by_file"]
-
 Counted = TypeVar("Counted", CountedAccess, CountedFaults)
 
 

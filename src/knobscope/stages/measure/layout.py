@@ -14,8 +14,6 @@ from knobscope.stages.prepare import Snapshot
 from knobscope.tables import LayoutIoRow
 from knobscope.watch import FileTree, Profile, read_program_files, read_tree
 
-__all__ = ["find_layout", "group_trees", "list_layout_io", "moved_parts", "read_trees"]
-
 
 @contextmanager
 def moved_parts(

@@ -11,8 +11,6 @@ from knobscope.specs import Generator, Workload
 from knobscope.stages.measure.elsewhere import ClientMachine
 from knobscope.stages.prepare import load_session
 
-__all__ = ["client_session", "start_load"]
-
 
 def start_load(
     instance: Instance,

@@ -5,8 +5,6 @@ import platform
 from functools import cache
 from pathlib import Path
 
-__all__ = ["describe_machine"]
-
 
 @cache
 def describe_machine() -> str:

@@ -21,8 +21,6 @@ from knobscope.stages.prepare import DiskRoom, remove_leftovers
 from knobscope.tables import DeviceProfile, read_document
 from knobscope.watch import SeveralWatch, Watch, open_watch
 
-__all__ = ["open_measurer"]
-
 #: What alignment is counted by on a device that prefers no size, in bytes: the page.
 _NO_PREFERENCE = 4096
 

@@ -8,8 +8,6 @@ from knobscope.generators import SessionOperation, has_own_tables
 from knobscope.specs import Dbms, Workload
 from knobscope.tables import BACKGROUND, OperationIoRow, RunRecord, open_files
 
-__all__ = ["find_session_question", "list_operation_io", "locate_sessions"]
-
 
 def find_session_question(dbms: Dbms, workload: Workload) -> str | None:
     """Return what a session is asked for its thread: empty for a DBMS inside the client, None where nothing is logged.

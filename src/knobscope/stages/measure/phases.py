@@ -3,8 +3,6 @@
 import time
 from collections.abc import Mapping
 
-__all__ = ["PHASES", "PhaseClock"]
-
 #: In their order. `load` holds warm-up and window, and is overhead only as far as it is longer than these.
 PHASES = {
     "restore": "copy of the snapshot on the device, private directories, ports",

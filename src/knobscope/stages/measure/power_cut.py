@@ -19,8 +19,6 @@ from knobscope.stages.measure.load import client_session
 from knobscope.stages.measure.validity import RunFailedError
 from knobscope.stages.prepare import Snapshot, copy_snapshot
 
-__all__ = ["PowerCut", "cut_power"]
-
 #: A sparse image: what a DBMS allocates beforehand fits, too.
 _IMAGE_BYTES = 2 << 30
 #: Until a client is connected and has had its first row acknowledged.

@@ -13,8 +13,6 @@ from knobscope.specs import Value
 from knobscope.tables import RunRow
 from knobscope.text.formats import format_rate, format_seconds, loosen_units
 
-__all__ = ["BlockProgress", "BlockState", "progress_file", "read_progress"]
-
 #: A study of all knobs changes dozens in each configuration; a line names so many, or all but one of so many.
 _NAMED = 6
 

@@ -15,8 +15,6 @@ from knobscope.stages.measure.load import client_session
 from knobscope.stages.measure.validity import RunFailedError
 from knobscope.tables import RunRow
 
-__all__ = ["Crash", "open_crash"]
-
 #: For how long rows are written before the server is killed: more than the second for which logs are kept back at most
 #: where they are flushed once a second.
 _WRITING_S = 1.5

@@ -67,8 +67,6 @@ from knobscope.tables import (
 )
 from knobscope.watch import FileTree, Profile, Watch, make_wait_columns, sum_waits
 
-__all__ = ["Bench", "measure_run", "now_text"]
-
 #: Class of the processes that keep a server or client in its namespaces, which are followed with it -> their titles.
 _OWN_THREADS = {"knobscope": re.escape(str(Path(__file__).parents[2]))}
 #: Beyond warm-up and measured time, until a client counts as stuck.

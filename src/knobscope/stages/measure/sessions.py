@@ -14,8 +14,6 @@ from pathlib import Path
 from knobscope.stages.measure.machine import describe_machine
 from knobscope.tables import RunRow
 
-__all__ = ["find_session"]
-
 #: A longer break begins a new session. About as long as drift is followed within a block of ordinary length.
 _LONGEST_BREAK_S = 600
 

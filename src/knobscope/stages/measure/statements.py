@@ -8,8 +8,6 @@ from knobscope.generators import own_tables
 from knobscope.specs import TPCC, Workload
 from knobscope.tables import StatementRow
 
-__all__ = ["list_statements"]
-
 Counted = Counter[tuple[str, str]]
 
 

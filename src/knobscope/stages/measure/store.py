@@ -9,8 +9,6 @@ from knobscope.identity import hash_identity, run_identity
 from knobscope.specs import Case, StudySpecs, Value
 from knobscope.tables import PlanRow, RunRecord, read_document
 
-__all__ = ["RunStore", "run_id_of"]
-
 
 def run_id_of(
     specs: StudySpecs,

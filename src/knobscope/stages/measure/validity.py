@@ -5,8 +5,6 @@ from typing import Any
 
 from knobscope.tables import IntervalRow
 
-__all__ = ["RunFailedError", "check_data", "check_result", "check_watched", "check_window"]
-
 #: So many intervals too few or too many mean that one is missing or doubled; clocks are read with less error.
 _MISSING = 0.9
 #: A window ends this much later than requested on a busy machine, and is watched from this much later on.

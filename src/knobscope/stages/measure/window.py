@@ -5,8 +5,6 @@ import math
 from knobscope.specs import Generator, Workload
 from knobscope.watch import Profile
 
-__all__ = ["requested_window", "share_of_window"]
-
 
 def requested_window(workload: Workload, generator: Generator | None) -> float | None:
     """Return the length of the window that was requested of the load, None where operations or requests end it."""

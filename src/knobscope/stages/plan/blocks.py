@@ -10,16 +10,6 @@ import numpy as np
 from knobscope.specs import Case, Dbms, Value
 from knobscope.tables import PlanRow
 
-__all__ = [
-    "build_block",
-    "config_id_of",
-    "load_id_of",
-    "plan_row",
-    "seed_of",
-    "sentinel_positions",
-    "split_into_blocks",
-]
-
 #: At least every so many runs the default configuration is measured again.
 _SENTINEL_EVERY = 12
 

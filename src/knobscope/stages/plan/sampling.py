@@ -20,8 +20,6 @@ from knobscope.stages.plan.picking import (
     pick_random,
 )
 
-__all__ = ["Configuration", "DesignSpace", "Key", "draw_configurations"]
-
 Configuration = dict[str, Value]
 #: A configuration as a tuple: the values of the varied knobs, in the order of `DesignSpace.levels`.
 Key = tuple[Value, ...]

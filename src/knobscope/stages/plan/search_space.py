@@ -12,8 +12,6 @@ from typing import Any
 from knobscope.specs import Case, Dbms, Knob, KnobChoice, StudySpecs, Value, is_factor
 from knobscope.stages.plan import DesignSpace, case_space
 
-__all__ = ["Parameter", "SearchSpace", "search_space"]
-
 Configuration = dict[str, Value]
 #: A whole number with more values than this is not listed value by value.
 _MOST_LISTED = 100

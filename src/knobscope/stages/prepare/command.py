@@ -17,8 +17,6 @@ from knobscope.stages.prepare.room import DiskRoom
 from knobscope.stages.prepare.snapshot import SnapshotFailedError, prepare_snapshot, remove_leftovers
 from knobscope.tables import read_table
 
-__all__ = ["add_parser", "load_values_of"]
-
 
 def load_values_of(dbms: Dbms, configuration: dict[str, Value]) -> dict[str, Value]:
     """Return the part of a configuration that takes effect when data is loaded."""

@@ -14,8 +14,6 @@ from knobscope.errors import UserError
 from knobscope.generators import record_bytes
 from knobscope.specs import Generator, Workload
 
-__all__ = ["DiskRoom", "estimate_space"]
-
 #: Data, indexes, logs and a copy for the run in hand, per byte of records: at most, before anything is known.
 _SPACE_FACTOR = 8
 #: Per byte of data that was loaded before: data, a copy, and as much again where another setting takes more.

@@ -59,8 +59,6 @@ from knobscope.specs import Dbms, Generator, Value, Workload, split_configuratio
 from knobscope.stages.prepare.room import DiskRoom, estimate_space
 from knobscope.stages.prepare.tables import keep_tables, read_tables
 
-__all__ = ["Snapshot", "SnapshotFailedError", "copy_snapshot", "load_session", "prepare_snapshot"]
-
 #: File of the superuser's password next to the data: nobody but us reads it.
 _PASSWORD = "password"  # noqa: S105 - the name of a file
 

@@ -9,8 +9,6 @@ from knobscope.generators import Session, read_back
 from knobscope.servers import Instance
 from knobscope.specs import Dbms
 
-__all__ = ["keep_tables", "read_tables", "table_question"]
-
 _NAME = "tables.json"
 
 

@@ -6,8 +6,6 @@ from knobscope.servers import make_data_directory, open_instance, read_version
 from knobscope.specs import Dbms, Workload
 from knobscope.stages.prepare.snapshot import load_session
 
-__all__ = ["find_version"]
-
 
 def find_version(dbms: Dbms, workload: Workload) -> str:
     """Return the version that the DBMS's own program prints or, for one without a program, that its client answers.

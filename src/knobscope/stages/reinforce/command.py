@@ -12,8 +12,6 @@ from knobscope.stages.plan import aim_of, describe_aim, sweep_references, value_
 from knobscope.stages.reinforce.decision import decide
 from knobscope.tables import read_table
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(args.study, args.root, runnable=False)

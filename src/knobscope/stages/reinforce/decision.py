@@ -17,8 +17,6 @@ from knobscope.text.formats import join_words, list_names, loosen_units, plural
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["decide"]
-
 
 @dataclass(frozen=True)
 class _Values:

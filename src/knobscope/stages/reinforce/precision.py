@@ -27,8 +27,6 @@ from knobscope.statistics.regression import BlockFit, Cells, Nuisance, fit_block
 from knobscope.statistics.stalls import find_stalls
 from knobscope.statistics.variances import moderate_variances
 
-__all__ = ["Precision", "SweepRuns", "count_more", "measure_precision"]
-
 #: As in `detect`: an effect with fewer blocks, or with fewer residual degrees of freedom, has no interval.
 _LEAST_BLOCKS = 2
 _LEAST_DEGREES = 2

@@ -16,8 +16,6 @@ from knobscope.stages.remeasure.questions import Question
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables import WhatIfRunRow
 
-__all__ = ["answer_questions", "answer_with_delays"]
-
 #: A delay is as long as the requests themselves, so that it shows and changes no more than it has to, but no shorter.
 _SHORTEST_US = 100.0
 #: Room for data that are loaded anew, a copy of them and what runs add to it, over what lies on the device already.

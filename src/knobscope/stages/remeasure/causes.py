@@ -35,8 +35,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["Answer", "is_borne_out", "judge_finding", "share_words"]
-
 _FEWEST_PAIRS = 3
 _HALF = 0.5
 #: Why a finding is refuted whose effect is absent.

@@ -38,9 +38,6 @@ from knobscope.tables.detection import EffectRow, FindingRow
 from knobscope.text.formats import plural
 from knobscope.text.sentences import Sentences
 
-__all__ = ["add_parser"]
-
-
 #: What the stage changes of a finding.
 _JUDGED = {
     "verdict", "confirmed", "confirmation", "sentence", "cause", "effect", "effect_low", "effect_high", "penalty",

@@ -23,8 +23,6 @@ from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, add_varian
 from knobscope.tables import SensitivityRow, WhatIfRunRow
 from knobscope.text.formats import join_words
 
-__all__ = ["DELAYED", "NO_DELAY", "DelayedAnswer"]
-
 #: Name of the device behind the program that delays nothing, in addition to those of properties.
 NO_DELAY = "no_delay"
 #: Property -> the requests that are delayed.

@@ -19,8 +19,6 @@ from knobscope.stages.plan.blocks import plan_row
 from knobscope.stages.remeasure.questions import TOGETHER, Question
 from knobscope.tables import PlanRow, RunRecord, WhatIfRunRow
 
-__all__ = ["ITSELF", "OPERATIONS", "Bench", "measure_pairs"]
-
 #: Name of the device itself in addition to those of properties.
 ITSELF = "none"
 #: Knob and value of a question; without a name it is the default configuration that is asked about.

@@ -14,8 +14,6 @@ from knobscope.stages.remeasure.shares import Amount, amount_of
 from knobscope.tables import WhatIfRow, WhatIfRunRow
 from knobscope.text.formats import describe_effect, format_size, loosen_units
 
-__all__ = ["Gain", "find_gain"]
-
 _FEWEST_RUNS = 3
 
 

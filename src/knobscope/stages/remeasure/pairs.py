@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from knobscope.tables import WhatIfRunRow
 
-__all__ = ["list_differences", "list_usable", "log_throughput", "micros_off_device", "micros_without_way", "time_of"]
-
 
 def list_usable(runs: Iterable[WhatIfRunRow]) -> list[WhatIfRunRow]:
     """Return the runs that have a throughput."""

@@ -15,19 +15,6 @@ from collections.abc import Iterator, Mapping
 from knobscope.specs import Device, DiskModel, FlashModel, RuleCause
 from knobscope.specs.models.quantity import Duration, Quantity, Rate, Size
 
-__all__ = [
-    "EVERYTHING",
-    "FACTOR_PROPERTIES",
-    "LAYERS",
-    "MERGED",
-    "PROPERTY_WORDS",
-    "SPREAD",
-    "blamed_properties",
-    "delayed_device",
-    "layered_devices",
-    "what_if_devices",
-]
-
 EVERYTHING = "everything"
 #: Property -> the changed device in words.
 PROPERTY_WORDS = {

@@ -22,8 +22,6 @@ from knobscope.tables.detection import EffectRow, FindingRow
 from knobscope.text.formats import join_words
 from knobscope.text.sentences import Sentences
 
-__all__ = ["find_same_effect", "list_new_effects", "qualify_gap", "restate_finding"]
-
 
 def list_new_effects(answers: Sequence[Answer]) -> list[EffectRow]:
     """Return the effects on throughput of new pairs of runs, with the columns that these tell."""

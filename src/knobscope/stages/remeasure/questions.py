@@ -21,17 +21,6 @@ from knobscope.tables.detection import FindingRow
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = [
-    "TOGETHER",
-    "Question",
-    "ask_fastest",
-    "ask_headline",
-    "ask_questions",
-    "count_remeasuring_runs",
-    "is_modelled",
-    "what_if_number",
-]
-
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
 

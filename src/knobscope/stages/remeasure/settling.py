@@ -13,8 +13,6 @@ from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES, PROPERTY_WO
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import join_words
 
-__all__ = ["settle_finding"]
-
 #: An experiment alone has to be surer than one that confirms what runs showed: so much of the effect disappears by the
 #: lower end of the interval. One that begins at 1 % says little more than noise does.
 _SURELY_GONE = 0.25

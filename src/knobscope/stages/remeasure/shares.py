@@ -17,8 +17,6 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats
 from knobscope.statistics.independent import join_errors
 
-__all__ = ["NOTHING", "Amount", "Share", "add_variances", "amount_of", "remaining_share"]
-
 #: The ends of an interval are looked for among so many angles, three times, each between the two around the last.
 _ANGLES, _REFINEMENTS = 200, 3
 _FIELDS = ("mean", "error", "degrees")

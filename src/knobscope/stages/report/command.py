@@ -10,8 +10,6 @@ from knobscope.stages.report.page import render_report
 from knobscope.study_data.study import MOST_CASES
 from knobscope.text.formats import format_size, plural
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(choose_study(args), args.root, runnable=False)

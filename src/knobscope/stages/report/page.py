@@ -47,8 +47,6 @@ from knobscope.text.formats import keep_units, plural
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["Rendered", "make_environment", "render_report"]
-
 #: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
 _MOST_CSV = 32_000
 #: On a narrow screen a row of a table is a list of cells, each with the name of its column.

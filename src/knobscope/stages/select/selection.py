@@ -25,8 +25,6 @@ from knobscope.statistics.tunability import Tunability, measure_tunability
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Selection", "count_looks", "mark_selected", "select_first", "select_knobs"]
-
 
 #: Configurations that the model predicts worst: so many are told.
 _MOST_WORST = 5

@@ -16,8 +16,6 @@ from knobscope.stages.tune.session import count_runs, tune_case
 from knobscope.stages.tune.tuner import make_tuners
 from knobscope.tables import write_table
 
-__all__ = ["add_parser"]
-
 
 def _run(args: argparse.Namespace) -> int:
     follow_pipeline()

@@ -14,8 +14,6 @@ from knobscope.stages.plan.search_space import Configuration, Parameter, SearchS
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["IN_RANGE", "distributions", "load_optuna", "parameters_of", "special_name", "suggest"]
-
 #: The choice of `KNOB.special` that stands for a number of the range.
 IN_RANGE = "range"
 

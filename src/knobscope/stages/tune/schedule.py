@@ -9,8 +9,6 @@ import numpy as np
 from knobscope.specs import Case
 from knobscope.stages.plan.blocks import seed_of
 
-__all__ = ["Step", "tuning_blocks"]
-
 #: Trials of one block, about; the default configuration is measured at its start, middle and end.
 _BLOCK_TRIALS = 24
 

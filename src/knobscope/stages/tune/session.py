@@ -20,8 +20,6 @@ from knobscope.stages.tune.schedule import Step, tuning_blocks
 from knobscope.stages.tune.tuner import Tuner
 from knobscope.tables import CutColumns, PlanRow, RunRecord, TrialRow
 
-__all__ = ["count_runs", "tune_case"]
-
 Measure = Callable[[PlanRow], RunRecord]
 #: What power cuts say of a configuration.
 Cut = Callable[[Configuration], CutColumns]

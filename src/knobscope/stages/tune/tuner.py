@@ -13,8 +13,6 @@ from knobscope.stages.tune.optuna_space import distributions, load_optuna, param
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["Tuner", "make_tuners"]
-
 #: So many suggestions that break a `requires` mean that the space hardly allows anything.
 _ATTEMPTS = 1000
 

@@ -20,8 +20,6 @@ from knobscope.statistics.design import (
 from knobscope.statistics.explained import ExplainedTerm
 from knobscope.statistics.least_squares import Products, upper_tail
 
-__all__ = ["SIGNIFICANCE", "Anova", "InsufficientSamplesError", "TermTest", "find_weakest", "multiply"]
-
 SIGNIFICANCE = 0.05
 
 

@@ -8,8 +8,6 @@ from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.models.predicting import PredictingModel
 
-__all__ = ["ExtraTrees", "RandomForest"]
-
 _LARGEST = float(np.finfo(np.float32).max)
 
 

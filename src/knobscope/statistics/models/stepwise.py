@@ -9,8 +9,6 @@ from knobscope.statistics.least_squares import Products, upper_tail
 from knobscope.statistics.models.anova import SIGNIFICANCE, Anova, find_weakest
 from knobscope.statistics.models.sparse import choose_sparse_terms
 
-__all__ = ["StepwiseAnova"]
-
 #: Cross products of so many columns take 128 MB.
 _MOST_COLUMNS = 4000
 

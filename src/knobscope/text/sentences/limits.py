@@ -12,8 +12,6 @@ from types import FrameType
 
 from knobscope.processes.own_memory import limit_memory
 
-__all__ = ["BYTES", "CHARACTERS", "SECONDS", "TooExpensiveError", "limited"]
-
 #: Processor time of all sentences of a rule: 24,360 sentences of a study of 66,540 runs took less than 4 s.
 SECONDS = 60.0
 #: Memory that a sentence may take beyond what the process has.

@@ -39,8 +39,6 @@ from knobscope.text.sentences import limits
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["Sentences"]
-
 _VALUE = float | None
 #: Macros of `phrases.j2` that a template can use.
 _PHRASES = ("caveat", "difference", "in_sweep", "obstacle", "part_of", "waits_would_tell")

@@ -16,8 +16,6 @@ from knobscope.commands.importing.tools.reports import files_of, settings_by_pat
 from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns
 from knobscope.errors import UserError
 
-__all__ = ["read_benchbase"]
-
 _MOST_BYTES = 64 << 20
 _SUMMARY, _PARAMETERS, _RESULTS = ".summary.json", ".params.json", ".results.csv"
 _RESPONSE, _THROUGHPUT = "throughput", "Throughput (requests/second)"

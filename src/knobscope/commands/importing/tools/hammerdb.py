@@ -16,8 +16,6 @@ from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns, d
 from knobscope.commands.importing.tools.sqlite_file import read_only_uri
 from knobscope.errors import UserError
 
-__all__ = ["read_hammerdb"]
-
 _EXPECTED = "a job database of HammerDB (hammer.DB), or its log"
 _TABLES = ("JOBMAIN", "JOBOUTPUT", "JOBTIMING")
 _RESULT = {

@@ -11,8 +11,6 @@ from knobscope.errors import UserError
 if TYPE_CHECKING:
     from mlos_bench.storage.base_experiment_data import ExperimentData
 
-__all__ = ["read_mlos"]
-
 _EXPECTED = "an SQLite storage of mlos_bench"
 _TABLES = ("experiment", "objectives", "config", "config_param", "trial", "trial_result")
 _SETTING, _FIGURE = "config.", "result."

@@ -15,8 +15,6 @@ from knobscope.stages.tune.optuna_space import IN_RANGE, load_optuna
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["read_optuna"]
-
 _EXPECTED = "an SQLite storage of Optuna"
 _SPECIAL = ".special"
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from knobscope.commands.importing.tools.runs import FAILED, ToolRun, ToolRuns
 from knobscope.errors import UserError
 
-__all__ = ["Form", "files_of", "read_pgbench", "read_reports", "read_sysbench", "settings_by_path", "settings_in"]
-
 _MOST_BYTES = 64 << 20
 #: In a run whose path does not set a knob which others set.
 _DEFAULT = "default"

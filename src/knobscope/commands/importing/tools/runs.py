@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FAILED", "ToolRun", "ToolRuns", "describe_direction"]
-
 #: In the response of a run that failed; `rank` and its relatives know the word.
 FAILED = "failed"
 

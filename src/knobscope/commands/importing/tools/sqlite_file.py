@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 from knobscope.errors import UserError
 
-__all__ = ["read_only_uri"]
-
 _MOST_BYTES = 1 << 30
 
 

@@ -8,8 +8,6 @@ from knobscope.stages.report.sections.effects import name_reference, read_effect
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.text.formats import describe_change, format_fold, format_value, join_words, plural
 
-__all__ = ["effects_by_case", "ranks_by_case"]
-
 #: More columns than this would not fit a screen.
 _MOST_CASES = 8
 

@@ -11,8 +11,6 @@ from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import describe_change, format_value
 
-__all__ = ["bend_figures"]
-
 _MOST_FIGURES = 4
 
 

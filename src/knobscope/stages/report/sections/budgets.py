@@ -20,8 +20,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["BudgetLine", "CaseBudget", "build_budgets", "picture_budget", "tell_change"]
-
 _MOST_BARS, _MOST_TOLD = 12, 4
 _LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
 _WHAT = "Time of client-serving threads per operation, without waiting for the client."

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from knobscope.study_data.study import Row, StudyData
 from knobscope.text.formats import format_number
 
-__all__ = ["tell_client"]
-
 
 def tell_client(data: StudyData) -> Iterator[tuple[str, str]]:
     """Yield a fact for each machine that the load came from; nothing is known of runs that were measured elsewhere."""

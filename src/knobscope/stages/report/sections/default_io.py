@@ -11,8 +11,6 @@ from knobscope.stages.report.sections.evidence import Comparison, default_only, 
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_number, format_rate, format_seconds, format_share, format_size, share_of
 
-__all__ = ["DefaultIo", "IoLine", "build_default_io"]
-
 
 @dataclass(frozen=True)
 class IoLine:

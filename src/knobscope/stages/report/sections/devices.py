@@ -19,8 +19,6 @@ from knobscope.text.formats import (
     format_time,
 )
 
-__all__ = ["DeviceView", "DevicesSection", "build_devices"]
-
 _PATTERN_LOOKS = {
     "read": ("sequential read", "line-a"),
     "randread": ("random read", "line-a dashed"),

@@ -10,18 +10,6 @@ from knobscope.specs import Case
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import describe_beside, describe_change, format_value
 
-__all__ = [
-    "CaseEffects",
-    "EffectsSection",
-    "build_effects",
-    "forest_figure",
-    "load_effects",
-    "name_beside",
-    "name_reference",
-    "name_setting",
-    "read_effect",
-]
-
 _PANELS = {
     "throughput_ops": MetricPanel("Throughput", "slower", "faster", 1),
     "latency_p95_us": MetricPanel("95th percentile of latency", "longer", "shorter", -1),

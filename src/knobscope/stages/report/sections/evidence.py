@@ -34,18 +34,6 @@ from knobscope.text.formats import (
     share_of,
 )
 
-__all__ = [
-    "Comparison",
-    "Setting",
-    "compare_runs",
-    "default_only",
-    "picture_depth",
-    "picture_shares",
-    "picture_sizes",
-    "picture_tail",
-    "picture_throughput",
-]
-
 
 @dataclass(frozen=True)
 class Setting:

@@ -6,8 +6,6 @@ from knobscope.specs import Case
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import UNKNOWN
 
-__all__ = ["Failure", "list_failures"]
-
 #: Lines of a log that are shown, and configurations of a reason.
 _LOG_LINES = 30
 _EXAMPLES = 8

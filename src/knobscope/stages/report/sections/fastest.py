@@ -11,8 +11,6 @@ from knobscope.tables import CutColumns, FastestRow
 from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
 from knobscope.text.settings import describe_settings
 
-__all__ = ["Fastest", "list_fastest", "list_inherited_risks", "tell_cuts"]
-
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
 #: A table of runs says which values are a risk, and not which are none.
 _IMPORTED = {"none": "Fastest configuration without values that are marked as a risk", "any": "Fastest at any risk"}

@@ -40,8 +40,6 @@ from knobscope.text.formats import (
     keep_units,
 )
 
-__all__ = ["Card", "CardValue", "FindingsSection", "Judged", "Tally", "build_findings", "draw_pictures"]
-
 #: More findings than this are counted, and not shown: of a card, and of each table.
 _MOST_VALUES, _MOST_JUDGED = 40, 500
 #: More cards than this get no pictures: the page stays small enough to be sent around.

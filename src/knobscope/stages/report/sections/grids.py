@@ -9,8 +9,6 @@ from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import describe_change, format_fold, format_value, plural
 
-__all__ = ["grid_figure"]
-
 #: A third knob makes tiles of tiles where there are at least so many runs per tile.
 _RUNS_PER_TILE = 1.0
 _MOST_VALUES = 8

@@ -9,8 +9,6 @@ from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import NO_BLOCK
 from knobscope.text.formats import describe_change, format_count, format_number, join_words, list_names, plural
 
-__all__ = ["Controls", "describe_level", "describe_levels", "find_controls", "name_set_aside", "tell_missing_blocks"]
-
 #: Guard -> what it found of one run, and of several.
 _FOUND = {
     "copied": (

@@ -37,8 +37,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["Head", "build_head"]
-
 #: Flushes per operation below which a default configuration cannot make each commit durable: read-mostly workloads
 #: write one in twenty operations.
 _SELDOM_FLUSHED = 0.01

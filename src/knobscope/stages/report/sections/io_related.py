@@ -6,8 +6,6 @@ from knobscope.stages.detect import IO_RESPONSES, io_marks_comparison
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_number, format_share, join_words, plural
 
-__all__ = ["PAPER", "IoCase", "IoKnob", "IoRelated", "build_io_related"]
-
 #: Precision and recall of the taint analysis of source code in "When Database Meets New Storage Devices", PVLDB 2023.
 PAPER = (0.700, 0.898)
 

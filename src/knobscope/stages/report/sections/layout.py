@@ -6,8 +6,6 @@ from knobscope.specs import Case
 from knobscope.study_data.study import StudyData
 from knobscope.text.formats import UNKNOWN, format_number, format_rate, format_share, format_size
 
-__all__ = ["LayoutLine", "list_layout_lines"]
-
 
 @dataclass(frozen=True)
 class LayoutLine:

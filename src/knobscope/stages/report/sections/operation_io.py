@@ -21,8 +21,6 @@ from knobscope.text.formats import (
     share_of,
 )
 
-__all__ = ["CaseOperationIo", "build_operation_io"]
-
 #: Looks of operations in the order of their names; where there are more, the last one is for all but the busiest.
 _LOOKS = ("line-e", "line-a", "line-c", "line-d", "line-b")
 _MOST_FILES, _MOST_LINES = 4, 40

@@ -7,8 +7,6 @@ from knobscope.specs import Case
 from knobscope.study_data.study import Row, StudyData
 from knobscope.text.formats import describe_change, describe_interval, format_value
 
-__all__ = ["PairEffect", "pair_effects"]
-
 
 @dataclass(frozen=True)
 class PairEffect:

@@ -9,8 +9,6 @@ from knobscope.study_data.study import Row, StudyData
 from knobscope.tables.responses import RESPONSES
 from knobscope.text.formats import describe_change, format_value
 
-__all__ = ["predicted_effects"]
-
 #: Knobs in the picture; table `predicted_effects` has all.
 _MOST = 12
 

@@ -17,8 +17,6 @@ from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import format_number, format_share, format_value, join_words, plural
 
-__all__ = ["CaseRanking", "ImportantPoint", "RankingSection", "build_ranking"]
-
 #: Points that depend on the value of another knob: so many of them are listed, the table has all.
 _MOST_BESIDE = 5
 #: Knobs that mattered in priors: so many are named.

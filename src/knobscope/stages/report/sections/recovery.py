@@ -7,8 +7,6 @@ from knobscope.stages.report.sections.effects import name_beside
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_micros, format_seconds, format_value, plural
 
-__all__ = ["CaseRecoveries", "Recovery", "build_recoveries"]
-
 _RECOVERIES = """
     SELECT s.dbms, s.knob, s.value, s.beside, s.is_sentinel AS is_default, count(DISTINCT s.run_id) AS runs,
         median(s.recovery_s) AS recovery_s, min(s.recovery_s) AS shortest_s, max(s.recovery_s) AS longest_s,

@@ -24,8 +24,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["CaseRuns", "RunsSection", "build_runs", "run_noise"]
-
 STATUS_WORDS = {
     "ok": "measured",
     "failed_start": "did not start",

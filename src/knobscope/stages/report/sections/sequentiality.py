@@ -6,8 +6,6 @@ from knobscope.stages.report.sections.effects import name_setting, read_effect
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.text.formats import format_micros, format_number, format_share
 
-__all__ = ["order_figures"]
-
 
 def order_figures(data: StudyData) -> list[Figure]:
     """Return a figure for each case whose sweep knows sequential shares and CPU time."""

@@ -5,8 +5,6 @@ from knobscope.specs import Case
 from knobscope.study_data.study import StudyData, name_case
 from knobscope.text.formats import format_share, format_size, join_words, plural
 
-__all__ = ["access_figure", "submitters_figure"]
-
 _MOST_SUBMITTERS = 8
 _MOST_FILES = 6
 

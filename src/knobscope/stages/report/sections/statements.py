@@ -17,8 +17,6 @@ from knobscope.text.formats import (
     share_of,
 )
 
-__all__ = ["CaseStatements", "TableLine", "TransactionLine", "build_statements"]
-
 _KINDS = ("select", "insert", "update", "delete")
 _LEAST_SHARE = 0.1  # of all statements, for a sentence about a table
 _MOST_TABLES = 40

@@ -11,8 +11,6 @@ from knobscope.stages.report.sections.runs import run_noise
 from knobscope.study_data.study import StudyData, name_case
 from knobscope.text.formats import format_count, format_number, format_share, join_words, plural
 
-__all__ = ["Sureness", "list_sureness"]
-
 #: Standard deviations of a run (natural-log ratios) below which noise is good, and fair.
 _LITTLE_NOISE, _MUCH_NOISE = 0.05, 0.15
 #: Operations of a run below which its speed is told: one more or less changes it by 1 %, and by 0.2 %.

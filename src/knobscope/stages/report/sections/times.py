@@ -6,8 +6,6 @@ from knobscope.stages.report.sections.effects import name_setting, read_effect
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.text.formats import format_micros, join_words
 
-__all__ = ["time_figures"]
-
 _MOST_BARS = 12
 #: Part -> its words and its look in the picture.
 _PARTS = {"flush_us": ("flush", "line-c"), "transfer_us": ("read, write", "line-d"), "idle_us": ("no request", "soft")}

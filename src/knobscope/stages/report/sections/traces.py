@@ -22,8 +22,6 @@ from knobscope.tables import BACKGROUND, open_files
 from knobscope.text.formats import format_count, format_number, format_size, plural
 from knobscope.watch.locality import describe_heat, describe_locality, trace_locality
 
-__all__ = ["describe_run", "list_traced", "read_cells", "trace_figures"]
-
 _MOST_FILES = 4
 #: Points of one picture: cells of this many columns and rows, and no more of them than this.
 _COLUMNS, _ROWS, _MOST_POINTS = 160, 70, 3000

@@ -12,8 +12,6 @@ from knobscope.stages.report.sections.traces import trace_figures
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.text.formats import UNKNOWN, format_count, format_number, format_share, format_size, join_words, share_of
 
-__all__ = ["CaseFiles", "FileLine", "FilesSection", "build_files"]
-
 #: What is not one file, in words.
 _WORDS = {
     "journal": "the file system's journal",

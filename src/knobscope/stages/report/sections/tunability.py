@@ -16,8 +16,6 @@ from knobscope.text.formats import (
     plural,
 )
 
-__all__ = ["KnobGain", "TunabilityPart", "tell_tunability"]
-
 #: So many knobs are listed; table `tunability` has all.
 _MOST = 8
 

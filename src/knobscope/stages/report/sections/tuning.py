@@ -12,8 +12,6 @@ from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import CutColumns
 from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, plural
 
-__all__ = ["CaseTuning", "TunedRow", "TuningSection", "build_tuning", "first_reaching"]
-
 #: Share of the best performance, knobs and steps of the claim that is tested: Kanellis, Alagappan and Venkataraman,
 #: "Too Many Knobs to Tune?", HotStorage 2020.
 CLAIM_SHARE, CLAIM_SPEEDUP = 0.99, 5

@@ -6,8 +6,6 @@ from knobscope.specs import Case
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_micros, format_number, format_value
 
-__all__ = ["CaseWaiting", "Waiting", "build_waiting"]
-
 # Effects that share a reference configuration have a row of it each, of the same runs.
 _SENSITIVITIES = """
     SELECT DISTINCT CASE WHEN NOT is_reference THEN knob END AS changed,

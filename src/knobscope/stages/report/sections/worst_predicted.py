@@ -9,8 +9,6 @@ from knobscope.study_data.study import StudyData
 from knobscope.tables.responses import RESPONSES
 from knobscope.text.formats import format_micros, format_number, format_rate, format_value, plural
 
-__all__ = ["WorstPredicted", "worst_predicted"]
-
 #: How many times too much or too little a prediction has to be to be told.
 _FAR_OFF = 1.1
 _MOST_KNOBS = 6
