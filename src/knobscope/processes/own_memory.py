@@ -5,8 +5,6 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["limit_memory"]
-
 #: Field of /proc/self/statm with the pages that RLIMIT_DATA counts, and those of the stack.
 _DATA = 5
 
