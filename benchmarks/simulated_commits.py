@@ -195,19 +195,18 @@ def _background(rng: np.random.Generator, number: int) -> Case:
     )
 
 
+def _unwaited(us: float, rate: float, share: float, number: int, rng: np.random.Generator) -> Facts:
+    """Return what writes show that nobody waits for: so many per second, a share of which fills units in part."""
+    waited, busy = [0, None][number % 2], rng.uniform(0.1, 0.4)
+    partly, whole = share * rate, (1 - share) * rate
+    return Facts(us, 4 * us * 0.7, flushes=30, partly=partly, whole=whole, waited=waited, busy=busy)
+
+
 def _same_size(rng: np.random.Generator, number: int) -> Case:
     """Values that write more requests of the same size, which nobody waits for, and need more CPU."""
     us = rng.uniform(150, 600)
     rate, share = rng.uniform(0.2, 1) * 1e6 / us, rng.uniform(0.3, 1)
-    before = Facts(
-        us,
-        4 * us * 0.7,
-        flushes=30,
-        partly=share * rate,
-        whole=(1 - share) * rate,
-        waited=[0, None][number % 2],
-        busy=rng.uniform(0.1, 0.4),
-    )
+    before = _unwaited(us, rate, share, number, rng)
     values = []
     for more in (1.2, 1.5, 2.0):
         writes = more * rng.uniform(1.3, 2)  # as many times as many per operation
@@ -221,15 +220,7 @@ def _page_cache(rng: np.random.Generator, number: int) -> Case:
     """Values with which the page cache writes back other sizes, which nobody waits for, and that need more CPU."""
     us = rng.uniform(150, 600)
     rate, share = rng.uniform(0.2, 0.8) * 1e6 / us, rng.uniform(0.1, 0.3)
-    before = Facts(
-        us,
-        4 * us * 0.7,
-        flushes=30,
-        partly=share * rate,
-        whole=(1 - share) * rate,
-        waited=[0, None][number % 2],
-        busy=rng.uniform(0.1, 0.4),
-    )
+    before = _unwaited(us, rate, share, number, rng)
     values = []
     for more in (1.2, 1.5, 2.0):
         after, total = min(0.95, share + rng.uniform(0.3, 0.6)), rate / more * rng.uniform(1, 1.5)

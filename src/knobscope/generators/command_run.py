@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Self, cast
 
+from knobscope.generators.events import end_process
 from knobscope.generators.failure import GeneratorError
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
@@ -291,11 +292,4 @@ class _Process:
 
     def stop(self) -> None:
         """End it, by force if need be."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        self._listener.join(_STOP_S)
+        end_process(self._process, self._listener)

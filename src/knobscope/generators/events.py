@@ -101,10 +101,15 @@ class Client:
 
     def stop(self) -> None:
         """End the client, by force if need be; returns when it is gone. May be called again."""
-        self._process.terminate()
-        try:
-            self._process.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._listener.join(_STOP_S)
+        end_process(self._process, self._listener)
+
+
+def end_process(process: "subprocess.Popen[bytes]", listener: threading.Thread) -> None:
+    """End a process, by force if need be, and the thread that reads its output."""
+    process.terminate()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    listener.join(_STOP_S)
