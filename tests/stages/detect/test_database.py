@@ -100,30 +100,30 @@ def test_what_the_monitor_did_not_judge_is_unknown_but_what_was_not_issued_is_no
     assert rows.loc[second].tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("columns", "is_known"),
-    [
-        ({"aligned_to_bytes": 16384, "started_at": "2026-11-01"}, True),
-        ({"aligned_to_bytes": 4096, "started_at": "2026-11-03"}, False),
-        ({"started_at": "2026-11-03"}, True),
-        ({"started_at": "2026-11-01"}, False),
-        ({"started_at": "2026-11-01", "session": "imported"}, True),
-    ],
-    ids=["as now", "by another unit", "not recorded", "not recorded, before the profile", "imported"],
-)
-def test_alignment_to_another_unit_than_that_of_the_profile_is_unknown(
-    make_study: Make, tmp_path: Path, columns: dict[str, Any], is_known: bool
-) -> None:
+def test_alignment_to_another_unit_than_that_of_the_profile_is_unknown(make_study: Make, tmp_path: Path) -> None:
     """A run that is in the store is not measured again when the device is: its profile says 16 KiB by now."""
-    study = in_own_file(make_study(columns=columns), tmp_path)
-    (profile,) = study.files.devices
-    now = tmp_path / profile.name
-    write_sealed(now, {**read_sealed(profile), "measured_at": "2026-11-02"})
-    build_database(replace(study.files, devices=[now]), study.specs, study.database)
-    counted = study.query("SELECT count(aligned_requests) AS n, count(*) AS rows FROM io_profile WHERE op = 'write'")
-    assert counted.to_numpy().tolist() == [[24 if is_known else 0, 24]]
-    sentences = study.judge("io_size")["sentence"]
-    assert sentences.str.contains("recorded which writes fill units of 16").any() is not is_known
+    cases: dict[str, tuple[dict[str, Any], bool]] = {
+        "nvme-now": ({"aligned_to_bytes": 16384, "started_at": "2026-11-01"}, True),
+        "nvme-other-unit": ({"aligned_to_bytes": 4096, "started_at": "2026-11-03"}, False),
+        "nvme-not-recorded": ({"started_at": "2026-11-03"}, True),
+        "nvme-before-the-profile": ({"started_at": "2026-11-01"}, False),
+        "nvme-imported": ({"started_at": "2026-11-01", "session": "imported"}, True),
+    }
+    of_device = {device: {"columns": columns} for device, (columns, _) in cases.items()}
+    study = in_own_file(make_study(devices=tuple(cases), of_device=of_device), tmp_path)
+    now = [tmp_path / profile.name for profile in study.files.devices]
+    for path, profile in zip(now, study.files.devices, strict=True):
+        write_sealed(path, {**read_sealed(profile), "measured_at": "2026-11-02"})
+    build_database(replace(study.files, devices=now), study.specs, study.database)
+    counted = study.query(
+        "SELECT device, count(aligned_requests) AS n, count(*) AS rows FROM io_profile JOIN runs USING (run_id) "
+        "WHERE op = 'write' GROUP BY device"
+    )
+    findings = study.judge("io_size").set_index("device")
+    for device, (_, is_known) in cases.items():
+        assert counted.set_index("device").loc[device].tolist() == [24 if is_known else 0, 24], device
+        sentences = findings.loc[[device], "sentence"]
+        assert sentences.str.contains("recorded which writes fill units of 16").any() is not is_known, device
 
 
 def test_the_profile_says_the_tier_of_runs_that_were_stored_with_another_one(make_study: Make, tmp_path: Path) -> None:
@@ -164,14 +164,15 @@ def test_fits_keep_all_rounds_and_the_last_ranking(make_study: Make, tmp_path: P
     assert study.query("SELECT value, turn_ratio FROM important_points").to_numpy().tolist() == [["16", 2.5]]
 
 
-@pytest.mark.parametrize("scores", [[], [None, None, 0.5]])
-def test_a_fit_without_finite_r2_has_none(make_study: Make, tmp_path: Path, scores: list[float | None]) -> None:
+def test_a_fit_without_finite_r2_has_none(make_study: Make, tmp_path: Path) -> None:
     study = in_own_file(make_study(), tmp_path)
-    path = tmp_path / "results/sim/simdb/nvme/ycsb-a/fit/0.json"
-    path.parent.mkdir(parents=True)
-    write_sealed(path, {**FIT, "r2_splits": scores, "importance": [], "points": [], "model": None})
-    build_database(replace(study.files, fits=[path]), study.specs, study.database)
-    assert study.query("SELECT r2_min IS NULL AND r2_median IS NULL AS empty FROM fits")["empty"].tolist() == [True]
+    folder = tmp_path / "results/sim/simdb/nvme/ycsb-a/fit"
+    folder.mkdir(parents=True)
+    fits = [folder / "0.json", folder / "1.json"]
+    for path, scores in zip(fits, ([], [None, None, 0.5]), strict=True):
+        write_sealed(path, {**FIT, "r2_splits": scores, "importance": [], "points": [], "model": None})
+    build_database(replace(study.files, fits=fits), study.specs, study.database)
+    assert study.query("SELECT r2_min, r2_median FROM fits").isna().to_numpy().tolist() == [[True, True]] * 2
 
 
 def test_a_block_without_runs_is_named_and_nothing_is_left(make_study: Make, tmp_path: Path) -> None:

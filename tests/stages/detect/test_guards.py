@@ -135,29 +135,27 @@ def test_a_copied_block_is_no_second_block(damaged: Callable[..., Study]) -> Non
     assert effects["blocks"].unique().tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("guard", "spoil"),
-    [
-        ("frozen", lambda rows: [{**rows[0], "t_s": row["t_s"]} for row in rows]),
-        ("frozen", lambda rows: rows[:12] + [{**rows[11], "t_s": row["t_s"]} for row in rows[12:]]),
-        ("truncated", lambda rows: rows[:13]),
-        (
+def test_a_damaged_series_is_found(damaged: Callable[..., Study]) -> None:
+    """On each device two runs are damaged in the same way."""
+    ways: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
+        "nvme-0": ("frozen", lambda rows: [{**rows[0], "t_s": row["t_s"]} for row in rows]),
+        "nvme-1": ("frozen", lambda rows: rows[:12] + [{**rows[11], "t_s": row["t_s"]} for row in rows[12:]]),
+        "nvme-2": ("truncated", lambda rows: rows[:13]),
+        "nvme-3": (
             "silent",
             lambda rows: rows[:12] + [{"run_id": row["run_id"], "t_s": row["t_s"], "ops": 0} for row in rows[12:]],
         ),
-    ],
-)
-def test_a_damaged_series_is_found(damaged: Callable[..., Study], guard: str, spoil: Callable[[Rows], Rows]) -> None:
-    spoiled: list[str] = []
+    }
+    spoiled: dict[str, str] = {}
 
     def damage(runs: Rows, intervals: dict[str, Rows]) -> None:
-        sentinel = next(index for index, run in enumerate(runs) if run["is_sentinel"])
-        for index in (sentinel, swept(runs)[4]):
-            name = runs[index]["run_id"]
-            intervals[name] = spoil(intervals[name])
-            spoiled.append(name)
+        for device, (guard, spoil) in ways.items():
+            own = [run for run in runs if run["device"] == device]
+            for run in (next(run for run in own if run["is_sentinel"]), own[swept(own)[4]]):
+                intervals[run["run_id"]] = spoil(intervals[run["run_id"]])
+                spoiled[run["run_id"]] = guard
 
-    assert set_aside(damaged(damage)) == dict.fromkeys(spoiled, guard)
+    assert set_aside(damaged(damage, devices=tuple(ways))) == spoiled
 
 
 def test_a_value_that_stops_the_system_in_all_its_runs_is_slow_and_not_damaged(damaged: Callable[..., Study]) -> None:
