@@ -6,7 +6,11 @@ from knobscope.text.formats import loosen_units
 
 
 def align(table: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells as lines with plain spaces: the first column to the left, all others to the right."""
+    """Return rows of cells as lines with plain spaces: the first column to the left, all others to the right.
+
+    A row stays a line: a line break in a cell, which the name of a file may have, is shown as `\\n`.
+    """
+    table = [["\\n".join(cell.splitlines()) for cell in row] for row in table]
     widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
     lines = []
     for first, *tail in table:

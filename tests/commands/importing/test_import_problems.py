@@ -143,6 +143,16 @@ def test_a_default_that_nobody_says_is_asked_for(
     assert specs.dbms["mariadb"].knobs["back_log"].default == catalogue["default"]
 
 
+def test_a_dbms_of_which_no_knob_is_changed_is_no_study(
+    import_table: Import, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_table(*GOOD, "1,other,disk,hdd,load,,,,100") == 2
+    assert problems(capsys) == [
+        "runs.csv:9: knob: found no run of other that changes a knob; "
+        "expected at least one row of it with `knob` and `value`: a study varies something"
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "is_accepted"), [('"a;b"', True), ("it's", True), ('"x\ry"', False), ("\x1b[31m", False)]
 )

@@ -238,11 +238,6 @@ def test_words_with_an_order_and_special_numbers(import_table: Import, tmp_path:
     assert (knobs["delay"].range, list(knobs["delay"].special)) == ([10, 20], [0])
 
 
-def test_a_table_of_one_run_is_a_study_of_one_run(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
-    assert import_table(GOOD[0]) == 0
-    assert "1\N{NO-BREAK SPACE}run of 1\N{NO-BREAK SPACE}case. Go on with" in capsys.readouterr().err
-
-
 def test_failed_runs_may_lack_a_throughput(import_table: Import) -> None:
     lines = [f"{line},ok" for line in GOOD]
     lines[1] = "1,mydb,disk,hdd,load,Cache,8,0,,timeout"

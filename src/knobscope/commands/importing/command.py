@@ -50,8 +50,8 @@ def _run(args: argparse.Namespace) -> int:
     except BaseException:
         remove(out)  # half a study would be in the way of the next call
         raise
-    of_cases = plural(len({run.case for run in table.runs}), "case")
-    print(f"{out}: {plural(len(table.runs), 'run')} of {of_cases}. Go on with", file=sys.stderr)
+    cases = len({run.case for run in table.runs})
+    print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
     return 0
 

@@ -177,7 +177,8 @@ def imported_knobs(
 ) -> dict[str, dict[str, ImportedKnob]]:
     """Return DBMS -> knob -> its values; `known_dbms` are the specs of DBMSs that there are.
 
-    UserError names values that cannot be read, and knobs whose value in the default configuration nobody says.
+    UserError names values that cannot be read, knobs whose value in the default configuration nobody says, and DBMSs of
+    which no run changes a knob.
     """
     texts: dict[tuple[str, str], dict[str, int]] = {}  # values, with the line of each
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -199,6 +200,10 @@ def imported_knobs(
             expected = f"the value of {knob} in the default configuration: {why}"
             problems.add(table.path, min(lines.values()), "baseline", "nothing", expected)
         knobs[dbms][knob] = imported_knob
+    for dbms in (name for name, of_dbms in knobs.items() if not of_dbms):
+        line = min(run.line.number for run in table.runs if run.case.dbms == dbms)
+        expected = "at least one row of it with `knob` and `value`: a study varies something"
+        problems.add(table.path, line, "knob", f"no run of {dbms} that changes a knob", expected)
     problems.raise_if_any()
     return knobs
 
