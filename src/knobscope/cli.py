@@ -175,7 +175,8 @@ def _tell_of_system(error: OSError) -> int:
         return 128 + signal.SIGPIPE
     if error.errno is None or isinstance(error, BrokenPipeError):
         raise error
-    where = f": {error.filename}" if error.filename else ""
+    named = error.filename2 or error.filename  # of a file that could not be renamed, the name that was asked for
+    where = f": {named}" if named else ""
     _say(f"the system refused it: {os.strerror(error.errno)}{where}")
     return 1
 

@@ -78,6 +78,8 @@ def test_a_refusal_of_the_system_is_a_sentence(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr().err
     assert "knobscope: the system refused it: Not a directory" in said
     assert "Traceback" not in said
+    assert main(["rank", str(table), "--response", "tps", "--json", str(tmp_path)]) == 1
+    assert f"Is a directory: {tmp_path}\n" in capsys.readouterr().err, "not the name that it has while it is written"
 
 
 @pytest.mark.real
