@@ -53,14 +53,24 @@ static __always_inline int is_jbd2(u64 task)
     return (FOLLOW(task, task_struct__comm, u64) & 0xffffffffffULL) == 0x2f3264626aULL;  // "jbd2/"
 }
 
-static __always_inline u64 get_direct_inode(u64 dio)
+// The call (kiocb) that a bio of direct I/O is part of; 0: it is of no such call. A read of one block has a struct of its own
+// since 7.3, of which its bio is a part: whom it tells differs, what it was allocated from does not.
+static __always_inline u64 find_call(u64 bio, u64 end_io, u64 private)
 {
-#ifdef HAVE_iomap_dio__iocb
-    u64 iocb = LOAD(dio, iomap_dio, iocb, u64);
-    return LOAD(LOAD(iocb, kiocb, ki_filp, u64), file, f_inode, u64);
-#else
-    return 0;
+#if defined(AT_iomap_dio_simple_pool) && defined(HAVE_iomap_dio_simple__bio)
+    if (LOAD_WORD(bio, bio__bi_pool) == AT_iomap_dio_simple_pool)
+        return LOAD_WORD(bio - iomap_dio_simple__bio, iomap_dio_simple__iocb);
 #endif
+#if defined(AT_iomap_dio_bio_end_io) && defined(HAVE_iomap_dio__iocb)
+    if (end_io == AT_iomap_dio_bio_end_io)
+        return LOAD(private, iomap_dio, iocb, u64);
+#endif
+    return 0;
+}
+
+static __always_inline u64 get_direct_inode(u64 call)
+{
+    return LOAD(LOAD(call, kiocb, ki_filp, u64), file, f_inode, u64);
 }
 
 // The inode whose cached page a bio carries; 0 for anonymous memory and pages without a file.
@@ -108,21 +118,20 @@ static __always_inline u64 get_btrfs_inode(u64 address, u64 end_io, u64 private)
 }
 
 // Who is told when the bio is done tells what it is for.
-static __always_inline u32 get_purpose(u64 *bio, u64 *private)
+static __always_inline u32 get_purpose(u64 address, u64 *bio, u64 *private, u64 *call)
 {
     u64 end_io = GET(bio, bio__bi_end_io, u64);
     *private = GET(bio, bio__bi_private, u64);
 #ifdef AT_bio_chain_endio
     if (end_io == AT_bio_chain_endio) {  // cut off from a bio that was too large
-        u64 whole = *private;
-        end_io = LOAD(whole, bio, bi_end_io, u64);
-        *private = LOAD(whole, bio, bi_private, u64);
+        address = *private;
+        end_io = LOAD(address, bio, bi_end_io, u64);
+        *private = LOAD(address, bio, bi_private, u64);
     }
 #endif
-#if defined(AT_iomap_dio_bio_end_io) && defined(HAVE_iomap_dio__iocb)
-    if (end_io == AT_iomap_dio_bio_end_io)
+    *call = find_call(address, end_io, *private);
+    if (*call)
         return FIRST_FILE;
-#endif
 #if defined(HAVE_buffer_head__b_end_io) && defined(AT_end_bio_bh_io_sync) && defined(AT_journal_end_buffer_io_sync)
     // Of ext4: with data=journal the journal writes pages of files, which then say nothing about where they go.
     if (end_io == AT_end_bio_bh_io_sync && LOAD(*private, buffer_head, b_end_io, u64) == AT_journal_end_buffer_io_sync)
@@ -142,14 +151,14 @@ static __always_inline u32 get_purpose(u64 *bio, u64 *private)
 static __always_inline void find_origin(u64 address, int has_device, u32 flags, u64 task, int is_kernel, struct origin_t *origin)
 {
     READ(bio, bio__HEAD, CAST(address, bio));
-    u64 private;
+    u64 private, call;
     if (has_device && !LOAD(GET(bio, bio__bi_bdev, u64), block_device, bd_holder, u64)) {
         origin->pseudo = DEVICE_FILE;
         return;
     }
-    origin->pseudo = get_purpose(bio, &private);
+    origin->pseudo = get_purpose(address, bio, &private, &call);
     if (origin->pseudo == FIRST_FILE)
-        origin->inode = get_direct_inode(private);
+        origin->inode = get_direct_inode(call);
     if (origin->pseudo)
         return;
     u64 cached = get_cached_inode(bio), named = get_btrfs_inode(address, GET(bio, bio__bi_end_io, u64), private);

@@ -56,6 +56,7 @@ _STACK = tuple(
         ("dm_io", "orig_bio", 8),
         ("dm_crypt_io", "base_bio", 8),
         ("md_io_clone", "orig_bio", 8),  # since 6.4
+        ("md_io_clone", "bio_clone", 0),
         ("md_io_acct", "orig_bio", 8),
         ("r1bio", "master_bio", 8),
         ("r10bio", "master_bio", 8),
@@ -102,6 +103,9 @@ BLOCK_NEEDS = Needs(
         *FOLIO_MEMBERS,
         *FOLLOWED_MEMBERS,
         Member("iomap_dio", "iocb", 8, in_headers=False),
+        Member("iomap_dio_simple", "iocb", 8, in_headers=False),  # since 7.3
+        Member("iomap_dio_simple", "bio", 0, in_headers=False),
+        Member("bio", "bi_pool", 8),
         Member("btrfs_bio", "inode", 8, in_headers=False),  # since 6.3
         Member("btrfs_bio", "bio", 0, in_headers=False),
         Member("btrfs_inode", "vfs_inode", 0, in_headers=False),
@@ -144,7 +148,8 @@ BLOCK_NEEDS = Needs(
     enums=("req_op", "req_opf", "req_flag_bits", "pageflags"),  # req_opf until 6.0
     headers=("blk-mq", "blkdev", "buffer_head", "fs", "sched", "dcache", *FOLLOWED_HEADERS),
     symbols=(
-        *("bio_chain_endio", "iomap_dio_bio_end_io", "xlog_bio_end_io", "xfs_buf_bio_end_io"),
+        *("bio_chain_endio", "iomap_dio_bio_end_io", "iomap_dio_simple_pool"),
+        *("xlog_bio_end_io", "xfs_buf_bio_end_io"),
         *("end_bio_bh_io_sync", "journal_end_buffer_io_sync"),
         *("btrfs_simple_end_io", "btrfs_orig_write_end_io", "btrfs_clone_write_end_io"),
         *("clone_endio", "crypt_endio", "md_end_clone_io", "md_end_io_acct"),

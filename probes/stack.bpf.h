@@ -56,8 +56,8 @@ static __always_inline u64 find_bio_above(u64 bio)
         return read_u64(private + dm_crypt_io__base_bio);
 #endif
 #if defined(AT_md_end_clone_io) && defined(HAVE_md_io_clone__orig_bio)
-    if (end_io == AT_md_end_clone_io)
-        return read_u64(private + md_io_clone__orig_bio);
+    if (end_io == AT_md_end_clone_io)  // since 7.1 its private field is for a reshape
+        return read_u64(bio - md_io_clone__bio_clone + md_io_clone__orig_bio);
 #endif
 #if defined(AT_md_end_io_acct) && defined(HAVE_md_io_acct__orig_bio)
     if (end_io == AT_md_end_io_acct)

@@ -259,6 +259,15 @@ def check_passthrough(disk: str) -> dict[str, Any]:
     return report if is_right else report | {"failed": "expected 25 commands of 4096 bytes, and no requests"}
 
 
+def _use_files(watch: Watch, mount: Path) -> Profile:
+    job = f"fio --name=j --filename={mount}/direct --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --size=2m"
+    commands = f"{job} --rw=randwrite --output=/dev/null; "
+    for engine in ("libaio", "psync"):  # since 7.3 the kernel ends a read of one block in another way for each
+        commands += f"{job} --rw=randread --io_size=1m --ioengine={engine} --output=/dev/null; "
+    commands += f"yes compressible | dd of={mount}/buffered bs=64k count=64 iflag=fullblock"
+    return follow(watch, Traced(Path("/dev/null")), ["sh", "-c", commands], str(mount))
+
+
 def check_stack(name: str, disks: Sequence[Path]) -> dict[str, Any]:
     """Direct and buffered I/O on a stack: which bytes of its disks have a name, and how many the kernel counts."""
     with stacked(name, disks) as mount:
@@ -267,11 +276,7 @@ def check_stack(name: str, disks: Sequence[Path]) -> dict[str, Any]:
             report: dict[str, Any] = {"monitor": watch.monitor, "reason": watch.reason, "limits": list(watch.limits)}
             if watch.monitor != "bpf":
                 return report | {"failed": watch.reason}
-            job = f"fio --name=j --filename={mount}/direct --direct=1 --ioengine=libaio --iodepth=4 --bs=4k --size=2m"
-            commands = f"{job} --rw=randwrite --output=/dev/null; {job} --rw=randread --output=/dev/null; "
-            commands += f"yes compressible | dd of={mount}/buffered bs=64k count=64 iflag=fullblock"
-            traced = Traced(Path("/dev/null"))
-            profile = follow(watch, traced, ["sh", "-c", commands], str(mount))
+            profile = _use_files(watch, mount)
     writes = {row["op"]: row for row in profile["io_profile"]}["write"]
     report |= share_by_name(profile) | {
         "levels": profile["levels"],

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Name of a stack -> what it is made of, from its top down; `btrfs` and `zstd` are file systems on a plain disk.
+#: Name of a stack -> what it is made of, from its top down; those of nothing are file systems on a plain disk.
 STACKS = {
+    "ext4": (),
     "lvm": ("lvm",),
     "stripes": ("stripes",),
     "crypt": ("crypt",),
