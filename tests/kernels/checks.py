@@ -294,6 +294,21 @@ def check_stack(name: str, disks: Sequence[Path]) -> dict[str, Any]:
     return report
 
 
+def check_light_stack(name: str, disks: Sequence[Path]) -> dict[str, Any]:
+    """The same in light mode: the bytes of all disks, and how many the kernel counts."""
+    with (
+        stacked(name, disks) as mount,
+        open_watch(find_block_device(mount), 4096, "device", light=True) as watch,
+    ):
+        if watch.monitor != "light":
+            return {"monitor": watch.monitor, "failed": watch.reason}
+        profile = _use_files(watch, mount)
+    below = profile["levels"][len(STACKS[name])]
+    ours, theirs = share_by_name(profile)["device_bytes"], below["read_bytes"] + below["write_bytes"]
+    report = {"levels": profile["levels"], "reason": f"{len(below['devices'])} disks: {ours} / {theirs} bytes"}
+    return report if abs(ours - theirs) <= 0.01 * theirs else report | {"failed": f"other bytes: {report['reason']}"}
+
+
 def check_unit(disk: str) -> dict[str, Any]:
     """Attach to a unit of systemd while a client writes to its server: found, watched in its cgroup, left as it was."""
     result = Path("/tmp/attached.json")
@@ -326,6 +341,8 @@ CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
     "multipath": lambda: check_direct(_TRACING, _find_nvme("n1")),
     "ahci-ext4": lambda: check_buffered(_TRACING, _find_disk("ATA"), "ext4"),
     **{name: functools.partial(lambda name: check_stack(name, _list_disks()), name) for name in STACKS},
+    "light-raid1": lambda: check_light_stack("raid1", _list_disks()),
+    "light-stripes": lambda: check_light_stack("stripes", _list_disks()),
     "scsi-xfs": lambda: check_buffered(_TRACING, _find_disk("QEMU"), "xfs"),
 }
 

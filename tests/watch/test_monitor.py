@@ -184,3 +184,25 @@ def test_a_partition_counts_its_own_range(tmp_path: Path, direct: Fio) -> None:
         run("delpart", disk.node, "1")
     assert row_of(profile, "write")["requests"] == 101
     assert sum(row["requests"] for row in profile["io_latency"]) == 101 - profile["starts_without_completion"]
+
+
+def test_light_mode_counts_each_of_two_devices(loop: Loop, tmp_path: Path, direct: Fio) -> None:
+    """The programs of both monitors see the completions of both devices."""
+    with (
+        open_loop(tmp_path / "image", 64) as other,
+        open_watch(loop.block, 4096, "device", light=True) as first,
+        open_watch(other.block, 4096, "device", light=True) as second,
+    ):
+        jobs = (
+            direct(loop.node, rw="randread", bs="4k", number_ios=10007, iodepth=4),
+            direct(other.node, rw="randwrite", bs="16k", number_ios=503, iodepth=2),
+        )
+        first.begin()
+        profile = watch_jobs(second, *jobs)
+        profiles = first.end(), profile
+    for profile, op, size, requests in zip(profiles, ("read", "write"), (4096, 16384), (10007, 503), strict=True):
+        counted = {row["op"]: row["requests"] for row in profile["io_profile"] if row["requests"]}
+        assert counted == {op: requests - profile["hidden_completions"]}
+        assert profile["hidden_completions"] < 0.01 * requests
+        assert row_of(profile, op)["bytes"] == size * counted[op]
+        assert profile["io_sizes"] == [{"op": op, "bytes": size, "requests": counted[op]}]
