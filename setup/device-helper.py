@@ -14,6 +14,7 @@ Whoever may call it hands the kernel a file system of their own making: allow it
 import ctypes
 import errno
 import fcntl
+import json
 import os
 import pwd
 import re
@@ -30,6 +31,8 @@ from pathlib import Path
 
 #: As emulated devices of root, the folder has the name by which knobscope keeps other users' servers out of them.
 _MOUNTS = Path("/run/.knobscope-devices")
+#: Root's alone: what the queue of a device had before a run of root's changed it (src/knobscope/devices/queue.py).
+_NOTES = Path("/run/knobscope-queues")
 _LOOP_CTL_GET_FREE, _LOOP_CONFIGURE = 0x4C82, 0x4C0A
 _LO_FLAGS_AUTOCLEAR, _LO_FLAGS_DIRECT_IO = 4, 16
 _LO_FLAGS_AT = 4 + 4 + 52  # struct loop_config: fd, block_size, then lo_flags in struct loop_info64
@@ -220,8 +223,16 @@ def _attach(image: int, caller: pwd.struct_passwd) -> int:
 
 
 def _undo_settings(number: int) -> None:
-    """Undo what others set on a loop device, which it keeps: without a cache to flush, the kernel sends no flushes."""
-    queue = Path(f"/sys/block/loop{number}/queue")
+    """Undo what others set on a loop device, which it keeps: without a cache to flush, the kernel sends no flushes.
+
+    The device was free, so the run that a note is of has been killed.
+    """
+    queue, note = Path(f"/sys/block/loop{number}/queue"), _NOTES / f"loop{number}.json"
+    if note.exists():
+        before = json.loads(note.read_text(encoding="utf-8"))
+        note.unlink()
+        for setting in before.keys() - {"sha256"}:  # the seal
+            (queue / setting).write_text(before[setting], encoding="ascii")
     (queue / "max_sectors_kb").write_text((queue / "max_hw_sectors_kb").read_text(encoding="ascii"), encoding="ascii")
     (queue / "write_cache").write_text("write back", encoding="ascii")
     if "[none]" not in (queue / "scheduler").read_text(encoding="ascii"):

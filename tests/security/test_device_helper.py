@@ -6,6 +6,7 @@ import pwd
 import random
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +15,9 @@ from pathlib import Path
 import pytest
 from helper_race import fork_helper, load
 
-from knobscope.devices import bring_up, privileged, take_down
+from knobscope.devices import bring_up, find_block_device, privileged, take_down
 from knobscope.devices.program import find_program
+from knobscope.devices.queue import restore_queue
 from knobscope.errors import UserError
 from knobscope.processes import SERVICE_USER
 from knobscope.specs import Device, Emulation
@@ -128,6 +130,35 @@ def test_an_error_in_an_image_does_not_stop_the_machine(images: Path) -> None:
     with up(images / "disk.img") as mount:
         line = next(line for line in Path("/proc/self/mounts").read_text().splitlines() if str(mount) in line)
         assert "errors=remount-ro" in line
+
+
+#: Changes the queue of a device, says so, and keeps that until it is killed.
+_RUN = """
+import sys, time
+from pathlib import Path
+from knobscope.devices import changed_queue, find_block_device
+with changed_queue([find_block_device(Path(sys.argv[1]))], {"nomerges": 2}):
+    print("changed", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_run_of_root_left_of_a_queue_is_undone(images: Path) -> None:
+    free = Path(subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=True).stdout.strip())
+    setting = Path("/sys/block", free.name, "queue/nomerges")
+    with subprocess.Popen([sys.executable, "-c", _RUN, str(free)], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "changed\n"
+        run.kill()
+    assert setting.read_text() == "2\n"
+    try:
+        with up(images / "disk.img") as mount:
+            if mount.name != free.name:
+                pytest.skip("another process took the device that was free")
+            assert setting.read_text() == "0\n"
+        assert not Path("/run/knobscope-queues", f"{free.name}.json").exists()
+    finally:
+        restore_queue(find_block_device(free))
 
 
 def test_what_is_inherited_stops_nothing_halfway(images: Path) -> None:
