@@ -337,6 +337,9 @@ def test_an_option_that_asks_for_nothing_is_refused(
 @pytest.mark.long
 @pytest.mark.real
 def test_what_each_device_says_is_joined(tmp_path: Path, database: duckdb.DuckDBPyConnection, study: Path) -> None:
+    other = study.parents[1] / "devices/loop.yaml"
+    other.write_text("name: loop\ndescription: another directory\ntier: auto\npath: specs\n")
+    study.write_text(study.read_text().replace("devices: [here]", "devices: [here, loop]"))
     insert(database, "device_profile", device="here", preferred_write_bytes=4096)
     default = {"page": "8", "writers": "1"}
     add_run(database, "here-s", default, sentinel=True, device="here", block_id="b2")
