@@ -1,6 +1,7 @@
 """What a profile of the device adds to a diagnosis."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -85,3 +86,16 @@ def test_the_latest_profile_of_the_same_device_counts(tmp_path: Path, monkeypatc
     other = find_profile(tmp_path / "results/c/devices/disk.json", data)
     assert other is not None
     assert other["device"] == "c", "the one that is named counts"
+
+
+def test_a_profile_of_a_loop_device_is_not_one_of_what_has_its_name_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = find_data(os.getpid(), [], None)
+    data = replace(data, block=replace(data.block, name="loop3"))
+    file = tmp_path / "results/a/devices/emulated.json"
+    file.parent.mkdir(parents=True)
+    write_sealed(file, {**DEVICE, "device": "emulated", "block_device": "loop3", "measured_at": "2026-11-10T10:00:00"})
+    assert find_profile(None, data) is None
+    assert find_profile(file, data) is not None

@@ -32,13 +32,18 @@ _TOLD = {"profile_too_low": "so the profile is too low: measure it again (`--cha
 
 
 def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
-    """Return the profile that was named, else the latest below results/ that was measured on this device."""
+    """Return the profile that was named, else the latest below results/ that was measured on this device.
+
+    Of a loop device none is looked for: the kernel gives its name to whatever is attached there next.
+    """
     if named is not None:
         try:
             return read_document(named, DeviceProfile)
         except DamagedFileError as damaged:  # not to be put aside: it may be any file of the user
             raise UserError(f"--profile: {damaged}; expected what `knobscope characterise --out` writes") from damaged
-    profiles = list(_list_profiles(Path("results")))
+    if data.block.name.startswith("loop"):
+        return None
+    profiles = _list_profiles(Path("results"))
     matches = [profile for profile in profiles if profile.get("block_device") == data.block.name]
     return max(matches, key=lambda profile: str(profile["measured_at"]), default=None)
 
