@@ -337,7 +337,11 @@ USED: list[tuple[Any, ...]] = [
     # A fifth of the writes fill units in part.
     ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 4000.0}, "mismatch", "go into filling units of the device"),
     ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 2000.0}, "mismatch", "flushes per second of 1 ms each take"),
-    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 8000.0}, "mismatch", "about as long as filling units of the device"),
+    (
+        {"write_iops": 40000.0, "flushes": 0.7, "unit_us": 8000.0},
+        "mismatch",
+        "about as long as filling units of the device",
+    ),
     ({"write_iops": 40000.0, "saturating_depth": 3.0}, "mismatch", "it is the kind of requests"),
     ({"write_iops": 40000.0, "saturating_depth": None}, "mismatch", "the device needs 32"),  # or more
     ({"write_iops": 40000.0, "busy": 0.3}, "none", "of the time nothing waits for the device"),
