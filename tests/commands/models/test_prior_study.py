@@ -75,6 +75,6 @@ def test_another_major_version_stops_the_study(project: Path) -> None:
     write_study(project, "prior: ancient, top: 1")
     done = call_unchecked(project, "late")
     assert done.returncode != 0
-    log = (project / "results/late/logs/sqlite/local-disk/ycsb-a/priors.log").read_text()
+    log = (project / "results/late/logs/sqlite/local-disk/ycsb-a/models.log").read_text()
     assert "specs/studies/late.yaml:14: screening.prior: found prior 'ancient', measured with sqlite 2.8.17" in log
     assert "Traceback" not in log
