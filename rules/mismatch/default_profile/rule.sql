@@ -18,7 +18,7 @@
 --        has queue depths; depth holds the device back, and nearly as many requests are in flight as there are client
 --        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
 --        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
---        busy_processors of the time, or, without watched waits, for more than least_waiting leaves, so no device would
+--        busy_processors of the time, or, without watched waits, for as long as least_waiting leaves, so no device would
 --        make it much faster; where waits were not watched, CPU time
 --        leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they were,
 --        clients were seen to wait for it for less, and may wait for it behind locks and threads that were not followed.
@@ -122,9 +122,9 @@ judged AS (
             WHEN is_mismatch AND NOT coalesce(is_told, true) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
             -- Time in which processors compute disappears with no device.
-            WHEN is_mismatch AND processors >= getvariable('busy_processors') THEN 'processors'
-            WHEN is_mismatch AND NOT coalesce(is_told, false) AND processors > 1 - getvariable('least_waiting')
-                THEN 'processors'
+            WHEN is_mismatch AND processors >= least(
+                getvariable('busy_processors'), CASE WHEN NOT coalesce(is_told, false) THEN 1 - getvariable('least_waiting') END
+            ) THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.
             WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads
                 AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'few_clients'
