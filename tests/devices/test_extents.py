@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from emulated import require_loops
 
-from knobscope.devices import bring_up, find_block_device, take_down
+from knobscope.devices import bring_up, find_block_device, identify_block, take_down
 from knobscope.devices.extents import AddressIndex, inspect_file, read_partition_start
 from knobscope.specs import Device, Emulation
 
@@ -139,6 +139,22 @@ def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
         assert start == first * 512
         assert image.read_bytes()[start + extent.address :][:BLOCK] == b"P" * BLOCK
         assert read_partition_start(find_block_device(Path(disk))) == 0
+        assert identify_block(find_block_device(mount)) == identify_block(find_block_device(Path(disk))) is not None
+
+
+def test_a_device_that_is_attached_again_is_another_one(tmp_path: Path) -> None:
+    require_loops()
+    image = tmp_path / "disk"
+    image.touch()
+    os.truncate(image, 1 << 20)
+    with ExitStack() as stack:
+        disk = run("losetup", "--find", "--show", image)
+        stack.callback(run, "losetup", "--detach", disk)
+        first = identify_block(find_block_device(Path(disk)))
+        assert first == identify_block(find_block_device(Path(disk)))
+        run("losetup", "--detach", disk)
+        run("losetup", disk, image)
+        assert identify_block(find_block_device(Path(disk))) not in (None, first)
 
 
 def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from knobscope.devices.block import BlockDevice, find_block_device
+from knobscope.devices.block import BlockDevice, find_block_device, identify_block
 
 if TYPE_CHECKING:
     from knobscope.devices.emulation import bring_up, take_down
@@ -38,6 +38,7 @@ __all__ = [
     "count_scratch_bytes",
     "device_lock",
     "find_block_device",
+    "identify_block",
     "load_device",
     "make_scattering_directory",
     "open_device",

@@ -81,6 +81,7 @@ class DevicePropertyRow(TypedDict, total=False):
 class DeviceProfile(DeviceProfileRow, total=False):
     """What `knobscope characterise` writes of a device (JSON)."""
 
+    block_identity: str | None  # of the device itself, whatever the kernel calls it; None: not known
     method: dict[str, object]  # how it was measured
     properties: list[DevicePropertyRow]
     curves: list[DeviceCurveRow]

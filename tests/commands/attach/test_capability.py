@@ -1,7 +1,6 @@
 """What a profile of the device adds to a diagnosis."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,6 +9,7 @@ import pytest
 from knobscope.commands.attach.capability import describe_finding, find_profile, judge_window
 from knobscope.commands.attach.data import find_data
 from knobscope.commands.attach.program import Running
+from knobscope.devices import identify_block
 from knobscope.durable_files import write_sealed
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Profile
@@ -75,27 +75,15 @@ def test_without_profile_or_bpf_no_rule_is_asked() -> None:
 def test_the_latest_profile_of_the_same_device_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     data = find_data(os.getpid(), [], None)
-    for study, block, day in (("a", data.block.name, 10), ("b", data.block.name, 12), ("c", "another", 14)):
-        profile = {**DEVICE, "device": study, "block_device": block, "measured_at": f"2026-11-{day}T10:00:00"}
+    own, name = identify_block(data.block), data.block.name
+    for study, identity, day in (("a", own, 10), ("b", own, 12), ("c", "ffff", 14), ("d", None, 15)):
+        profile = {**DEVICE, "device": study, "block_device": name, "block_identity": identity}
         folder = tmp_path / "results" / study / "devices"
         folder.mkdir(parents=True)
-        write_sealed(folder / "disk.json", profile)
+        write_sealed(folder / "disk.json", {**profile, "measured_at": f"2026-11-{day}T10:00:00"})
     found = find_profile(None, data)
     assert found is not None
-    assert found["device"] == "b"
+    assert found["device"] == "b", "others had the same name once"
     other = find_profile(tmp_path / "results/c/devices/disk.json", data)
     assert other is not None
     assert other["device"] == "c", "the one that is named counts"
-
-
-def test_a_profile_of_a_loop_device_is_not_one_of_what_has_its_name_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    data = find_data(os.getpid(), [], None)
-    data = replace(data, block=replace(data.block, name="loop3"))
-    file = tmp_path / "results/a/devices/emulated.json"
-    file.parent.mkdir(parents=True)
-    write_sealed(file, {**DEVICE, "device": "emulated", "block_device": "loop3", "measured_at": "2026-11-10T10:00:00"})
-    assert find_profile(None, data) is None
-    assert find_profile(file, data) is not None

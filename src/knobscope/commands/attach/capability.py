@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from knobscope.commands.attach.data import DataPlace
 from knobscope.commands.attach.program import Running
-from knobscope.devices import find_block_device, open_locked
+from knobscope.devices import find_block_device, identify_block, open_locked
 from knobscope.durable_files import DamagedFileError, write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Device
@@ -34,17 +34,16 @@ _TOLD = {"profile_too_low": "so the profile is too low: measure it again (`--cha
 def find_profile(named: Path | None, data: DataPlace) -> DeviceProfile | None:
     """Return the profile that was named, else the latest below results/ that was measured on this device.
 
-    Of a loop device none is looked for: the kernel gives its name to whatever is attached there next.
+    The kernel gives a name such as sdb or loop0 to whatever is attached next, so a name alone identifies none.
     """
     if named is not None:
         try:
             return read_document(named, DeviceProfile)
         except DamagedFileError as damaged:  # not to be put aside: it may be any file of the user
             raise UserError(f"--profile: {damaged}; expected what `knobscope characterise --out` writes") from damaged
-    if data.block.name.startswith("loop"):
-        return None
+    identity = identify_block(data.block)
     profiles = _list_profiles(Path("results"))
-    matches = [profile for profile in profiles if profile.get("block_device") == data.block.name]
+    matches = [profile for profile in profiles if identity and profile.get("block_identity") == identity]
     return max(matches, key=lambda profile: str(profile["measured_at"]), default=None)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
-from knobscope.devices import OpenDevice, open_locked
+from knobscope.devices import OpenDevice, identify_block, open_locked
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Device
@@ -70,6 +70,7 @@ def measure_profile(opened: OpenDevice, schedule: Schedule) -> DeviceProfile:
     curves = session.merged()
     return {
         **_summarise(opened, curves, {row["property"]: row["value"] for row in properties}),
+        "block_identity": identify_block(opened.block),
         "method": method,
         "properties": [{"device": opened.name, **row} for row in properties],
         "curves": [
