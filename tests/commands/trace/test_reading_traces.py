@@ -125,7 +125,8 @@ HEAD = "ts_ns,lba,len_sectors,op,lat_ns\n0,0,8,W,5\n"
         (HEAD + "1,8,8,W,-5\n", "line 3: lat_ns is -5; expected 0 or more"),
         (HEAD + "1,,8,W,5\n2,0,8,W,5\n", "line 3: lba is ''; expected a whole number"),
         ("ts_ns,lba,op\n0,0,W\n", "line 1: no column len_sectors"),
-        (HEAD.splitlines()[0] + "\n", "no request"),
+        (HEAD.splitlines()[0] + "\n", "found no request; expected a line for each below the line of names"),
+        (HEAD.replace(",", ";"), "line 1: no column ts_ns, lba, len_sectors, op; expected a line of names with"),
         (TEXT.replace("D  WS 108 + 8", "D  WS"), ""),
         (TEXT.replace("  C   R 100", " what?"), "line 3: found"),
         ("hello world\n" * 3, "line 1: found 'hello world'"),
@@ -149,11 +150,27 @@ def test_wrong_input_is_located(write_text: Any, capsys: pytest.CaptureFixture[s
     [
         (["/nonexistent.csv"], "there is no such file"),
         ([".", "--json", "x"], "without events.parquet"),
+        (["trace.csv", "--colour", "op"], "--colour: found no --plot"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        ([{"lba": 0, "file": "LOG"}, {"lba": 8, "file": "a"}], "expected a pattern of names such as 'LOG', 'a'"),
+        ([{"lba": 0}, {"lba": 8}], "expected no --file: the trace names none"),
+    ],
+)
+def test_a_pattern_that_no_file_has_is_told_which_there_are(
+    write_csv: Any, capsys: pytest.CaptureFixture[str], requests: list[dict[str, Any]], expected: str
+) -> None:
+    path = write_csv(requests)
+    assert main(["trace", str(path), "--file", "*.ibd"]) == 2
+    assert f"{path}: found no request of a file like '*.ibd'; {expected}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("most", "least"), [("W", "R"), ("R", "W")])

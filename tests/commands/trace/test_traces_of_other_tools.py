@@ -120,6 +120,25 @@ def test_a_line_of_biosnoop_that_makes_no_sense_is_named(write_text: Any, capsys
     assert f"{path}, line 3: found" in capsys.readouterr().err
 
 
+def test_a_last_line_of_biosnoop_that_is_cut_off_is_counted(describe: Any, write_text: Any) -> None:
+    profile = describe(write_text(BIOSNOOP[:-15].replace("sdb", "sda")))
+    assert (profile["truncated_lines"], sum(row["requests"] for row in profile["io_sizes"])) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BIOSNOOP.splitlines()[0], "found no request; expected a line for each below the line of names"),
+        (EVENTS[: EVENTS.index("   jbd2")], "found no event of a request; expected an event like `db-42"),
+    ],
+)
+def test_a_recording_of_nothing_says_what_was_expected(
+    write_text: Any, capsys: pytest.CaptureFixture[str], text: str, expected: str
+) -> None:
+    assert main(["trace", str(write_text(text))]) == 2
+    assert expected in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "pack"),
     [

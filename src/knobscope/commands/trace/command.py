@@ -19,6 +19,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"--unit: expected {_MIN_UNIT} to {_MAX_UNIT} bytes, found {args.unit}")
     if args.plot and args.plot.suffix != ".svg":
         raise UserError(f"--plot: expected a name that ends in .svg, found {args.plot}")
+    if args.colour and not args.plot:
+        raise UserError("--colour: found no --plot; expected --plot OUT.svg, whose colours it chooses")
     chosen = None if args.format == "auto" else args.format
     with open_trace(args.trace, chosen, args.device, args.file) as trace:
         locality = trace_locality(trace.connection, "SELECT *, op = 0 AS is_read FROM requests WHERE op < 2")

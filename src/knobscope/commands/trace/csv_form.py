@@ -107,7 +107,8 @@ def _read_names(path: Path) -> list[str]:
     missing = [name for name in _NEEDED if name not in names]
     if missing or len(set(names)) < len(names):
         problem = f"no column {', '.join(missing)}" if missing else "a column twice"
-        raise UserError(f"{path}, line 1: {problem}; expected a line of names with {', '.join(_NEEDED)}, each once")
+        expected = f"a line of names with {', '.join(_NEEDED)}, each once, separated by commas"
+        raise UserError(f"{path}, line 1: {problem}; expected {expected}")
     return names
 
 

@@ -77,7 +77,7 @@ def convert_events(path: Path, out: Path) -> int | None:
 
     Returns how many events were lost; None where the text does not tell.
     """
-    lost = None
+    lost, events = None, 0
     with open_text(path) as text:
         has_requests = any("block_rq_complete" in line for line in text)  # whose bios complete, too
     with open_text(path) as text, out.open("w", encoding="utf-8") as file:
@@ -95,7 +95,10 @@ def convert_events(path: Path, out: Path) -> int | None:
             if event and has_requests and event["event"] == "block_bio_complete":
                 action = None
             file.write(f"{_format_event(event, number, action)}\n" if event and action else "\n")
+            events += bool(event and action)
         file.write(before)
+    if not events:
+        raise UserError(f"{path}: found no event of a request; {_EXPECTED}")
     return lost
 
 
@@ -108,28 +111,33 @@ def _format_event(event: re.Match[str], number: int, action: str) -> str:
 def convert_biosnoop(path: Path, out: Path, disk: str | None) -> None:
     """Write the lines of biosnoop as CSV; of several disks, `disk` names one. UserError: a line makes no sense."""
     with open_text(path) as text:
-        disks = sorted({row["DISK"] for row in _read_biosnoop(path, text)})
+        disks = sorted({row["DISK"] for row in _read_biosnoop(path, text) if row})
     if disk is None and len(disks) > 1:
         raise UserError(f"{path} has several devices ({', '.join(disks)}); expected one of them as --device")
-    if disk is not None and disk not in disks:
+    if disk is not None and disks and disk not in disks:
         raise UserError(f"--device: {path} has no requests of {disk}; expected one of {', '.join(disks)}")
     with open_text(path) as text, out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["ts_ns", "lba", "len_sectors", "op", "flush", "lat_ns"])
         for row in _read_biosnoop(path, text):
-            if row["DISK"] == (disk or disks[0]):
+            if not row:
+                writer.writerow(["cut off"])  # the one line of CSV that lacks values
+            elif row["DISK"] == (disk or disks[0]):
                 writer.writerow(_convert_row(row))
 
 
 def _read_biosnoop(path: Path, text: IO[str]) -> Iterator[dict[str, str]]:
-    """Yield the lines by column; a name of a program may have blanks."""
+    """Yield the lines by column, nothing for a last one that is cut off; a name of a program may have blanks."""
     names: list[str] = []
+    wrong = None
     for number, line in enumerate(text, 1):
         if not names:
             names = line.split() if set(_SNOOPED) <= set(line.split()) else []
             continue
         if not line.strip():
             continue
+        if wrong is not None:
+            raise wrong
         comm = names.index("COMM")
         left = line.split(None, comm)
         cells = [*left[:comm], *left[-1].strip().rsplit(None, len(names) - comm - 1)]
@@ -138,9 +146,12 @@ def _read_biosnoop(path: Path, text: IO[str]) -> Iterator[dict[str, str]]:
             _NUMBER.fullmatch(row[name]) and len(row[name].partition(".")[0]) <= digits
             for name, digits in _MOST_DIGITS.items()
         )
-        if not is_right:
-            raise UserError(f"{path}, line {number}: found {line.strip()[:100]!r}; expected {' '.join(names)}")
-        yield row
+        if is_right:
+            yield row
+        else:
+            wrong = UserError(f"{path}, line {number}: found {line.strip()[:100]!r}; expected {' '.join(names)}")
+    if wrong is not None:
+        yield {}
 
 
 def _convert_row(row: dict[str, str]) -> tuple[int, int, int, str, int, int]:

@@ -84,7 +84,7 @@ def open_trace(
             require_few(path, "queues", _count(connection, "count(DISTINCT queue)", "requests"), MOST_QUEUES)
             require_few(path, "files", _count(connection, "count(DISTINCT file)", "requests"), MOST_FILES)
             if not _count(connection, "count(*)", "requests"):
-                raise UserError(f"{path}: no request" + (f" of a file like {file!r}" if file else ""))
+                raise UserError(f"{path}: {_explain_nothing(connection, chosen, file)}")
             yield Trace(connection, path, chosen, counts)
         except duckdb.Error as problem:
             raise UserError(f"{path}: not readable as {chosen}: {describe_refusal(problem)}") from problem
@@ -133,11 +133,24 @@ def _recognise(path: Path) -> Format:
     if find_biosnoop(lines) is not None:
         return "biosnoop"
     first = lines[0] if lines else ""
-    return "csv" if "," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first) else "blkparse"
+    is_csv = "ts_ns" in first or ("," in first and not re.match(r"\s*\d+,\d+\s+\d+\s", first))
+    return "csv" if is_csv else "blkparse"
 
 
 def _count(connection: "duckdb.DuckDBPyConnection", aggregate: str, source: str) -> int:
     return int(connection.execute(f"SELECT {aggregate} FROM {source}").fetchall()[0][0])  # noqa: S608 - names of ours
+
+
+def _explain_nothing(connection: "duckdb.DuckDBPyConnection", chosen: Format, file: str | None) -> str:
+    """Say of a trace without requests, or without those of the files that were asked for, what was expected."""
+    if file and _count(connection, "count(*)", "ordered"):
+        every = "(SELECT NULL::VARCHAR AS file UNION ALL BY NAME FROM ordered)"
+        query = f"SELECT DISTINCT file FROM {every} WHERE file <> '' ORDER BY file LIMIT 3"  # noqa: S608
+        names = ", ".join(repr(name) for (name,) in connection.execute(query).fetchall())
+        expected = f"a pattern of names such as {names}" if names else "no --file: the trace names none"
+        return f"found no request of a file like {file!r}; expected {expected}"
+    has_names = chosen in ("csv", "biosnoop")
+    return f"found no request; expected {'a line for each below the line of names' if has_names else 'one or more'}"
 
 
 def _order(connection: "duckdb.DuckDBPyConnection", counts: Counts) -> None:
