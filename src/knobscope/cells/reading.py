@@ -68,11 +68,13 @@ def read_measured(texts: Sequence[str], failed: Sequence[str], *, decimal: str |
     )
     if numbers.problem is not None:
         return Reading({}, "", [_explain(numbers, {})])
-    codes = read_numbers([text for text in failed if text not in failure_texts]).values.values()
-    failure_texts += [text for text, value in numbers.values.items() if value in codes]
+    codes = read_numbers([text for text in failed if text not in failure_texts]).values
+    failure_texts += [text for text, value in numbers.values.items() if value in codes.values()]
+    actual = set(numbers.values.values())
+    absent = [text for text in failed if text not in texts and codes.get(text) not in actual]
     expected = "a number; --failed-value WORD says that a word stands for a failed run"
     read_values: dict[str, Value] = {text: value for text, value in numbers.values.items() if text not in failure_texts}
-    note = ", ".join(["numbers", *numbers.notes])
+    note = ", ".join(["numbers", *numbers.notes, *(f"none of them the failed value {text}" for text in absent)])
     return Reading(read_values, note, [(text, expected) for text in numbers.unread], failure_texts, numbers.decimal)
 
 

@@ -1,6 +1,7 @@
 """Reads files of separated values as text, whatever separates them: CSV, semicolons, tabs, with or without a BOM."""
 
 import csv
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 
 from knobscope.cells.problems import Problems
 from knobscope.errors import UserError
+from knobscope.specs.reading.base import suggest
 
 _DELIMITERS = ",;\t|"
 #: So many texts of a column are shown.
 _MOST_SHOWN = 10
+#: A header has names, and not only such texts.
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*([eE][-+]?[0-9]+)?")
 #: Lines that show what separates cells.
 _LOOKED_AT = 50
 
@@ -69,8 +73,8 @@ class TextTable:
             name, equals, word = text.partition("=")
             if not equals or name not in self.columns:
                 if equals and response in self.columns and text not in self.columns[response].texts:
-                    columns = ", ".join(self.columns)
-                    raise UserError(f"--failed-value is {text!r}; found no column {name!r}; expected one of {columns}")
+                    expected = suggest(name, list(self.columns))
+                    raise UserError(f"--failed-value is {text!r}; found no column {name!r}; expected {expected}")
                 rest.append(text)
                 continue
             column = self.columns[name]
@@ -162,6 +166,9 @@ def _read(path: Path, reader: Any, delimiter: str, problems: Problems) -> TextTa
         problems.add(path, max(reader.line_num, 1), "", f"a line that is no CSV ({error})", "quotes that are closed")
     if not names:
         problems.add(path, 1, "", "an empty file", "a header line with the names of the columns")
+        return None
+    if all(map(_NUMBER.fullmatch, names)):
+        problems.add(path, 1, "", "a line of numbers", "a header line with the names of the columns")
         return None
     for column, text_codes in zip(columns, codes, strict=True):
         column.texts = list(text_codes)

@@ -88,11 +88,11 @@ def refuse_measured(
     """Raise UserError for columns that look measured, or number the rows; those in `known_knobs` are knobs."""
     suspects = [name for name in factors if name not in known_knobs and _looks_measured(frame, response, name, factors)]
     if suspects:
-        those = "it is" if len(suspects) == 1 else "they are"
+        those, them = ("it is", "it") if len(suspects) == 1 else ("they are", "them")
         raise UserError(
             f"{join_words([repr(name) for name in suspects])} {'looks' if len(suspects) == 1 else 'look'} measured or "
             f"counted, not set: another value in nearly every row. Say what {those}: --ignore {','.join(suspects)} "
-            "leaves out, --factors names all columns that are knobs"
+            f"leaves {them} out, --factors names all columns that are knobs"
         )
 
 
@@ -108,6 +108,7 @@ def _looks_measured(frame: "pd.DataFrame", response: str, name: str, factors: Se
     distinct_counts = [frame[factor].nunique() for factor in factors if factor != name]
     if not distinct_counts:
         return False  # the only column that can have been set
-    if max(distinct_counts) < len(frame) / 4:
+    is_clock = frame[name].is_monotonic_increasing or frame[name].is_monotonic_decreasing  # or counts the runs
+    if is_clock or not is_number or max(distinct_counts) < len(frame) / 4:
         return True
-    return is_number and abs(frame[name].corr(frame[response], method="spearman")) >= _ALIKE
+    return bool(abs(frame[name].corr(frame[response], method="spearman")) >= _ALIKE)

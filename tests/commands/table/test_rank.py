@@ -97,7 +97,8 @@ def test_few_failures_are_counted_but_not_ranked(tmp_path: Path) -> None:
     [
         (["--samples", "0"], "--samples is 0"),
         (["--samples", "999"], "60 distinct"),
-        (["--factors", "x"], "no columns x"),
+        (["--draws", "3"], "--draws: found no --samples"),
+        (["--factors", "x"], "--factors: found no column 'x'"),
     ],
 )
 def test_wrong_arguments_are_explained(arguments: list[str], message: str, tmp_path: Path) -> None:

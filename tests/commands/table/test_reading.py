@@ -119,6 +119,43 @@ def test_a_second_measured_column_is_not_ranked(name: str, tmp_path: Path, capsy
     assert name not in str(knobs)
 
 
+def test_a_counter_and_a_clock_next_to_each_other_are_no_knobs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them alone has many more values than the knobs have; together, or next to continuous knobs, not."""
+    rng = np.random.default_rng(1)
+    begun = pd.date_range("2026-11-01", periods=100, freq="7h").astype(str)
+    table = pd.DataFrame({"trial": range(100), "begun": begun, "cache": rng.random(100)})
+    table["tps"] = 100 + rng.normal(0, 0.5, 100)
+    said = refusal(table, tmp_path, capsys)
+    assert "'trial' and 'begun' look measured or counted, not set" in said
+    assert "--ignore trial,begun leaves them out" in said
+
+
+def test_what_the_command_line_calls_two_things_is_refused_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refusal(make(40), tmp_path, capsys, "--factors", "bufer,cache", "--ignore", "tps,cache")
+    assert "--factors: found no column 'bufer' in" in said and "expected buffer (did you mean that?)" in said
+    assert "--ignore: found 'tps', which is the response" in said
+    assert "--ignore: found 'cache', which --factors names as a knob" in said
+
+
+def test_a_failed_value_that_no_run_has_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rank(make(60), tmp_path, "--failed-value", "-1")
+    assert "tps: numbers, none of them the failed value -1" in capsys.readouterr().err
+
+
+def test_a_table_without_names_or_rows_says_what_was_expected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = make(40)
+    assert "table.csv:1: found a header and no rows; expected a row per run" in refusal(table[:0], tmp_path, capsys)
+    numbered = table.set_axis(["1", "2.5", "-3e4", "1,000"], axis=1)
+    said = refusal(numbered, tmp_path, capsys)
+    assert "table.csv:1: file: found a line of numbers; expected a header line with the names of the columns" in said
+
+
 def test_continuous_knobs_are_no_measurements(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({name: rng.random(100) for name in "abc"})

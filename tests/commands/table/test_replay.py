@@ -111,8 +111,10 @@ def test_replicates_come_together_and_show_the_noise(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["--response", "z"], "no column 'z'"),
-        (["--response", "y", "--factors", "page,nothing"], "no columns nothing"),
+        (["--response", "y", "--factors", "page,nothing"], "--factors: found no column 'nothing'"),
         (["--response", "y", "--factors", "y,page"], "is the response"),
+        (["--response", "y", "--ignore", "y"], "--ignore: found 'y', which is the response"),
+        (["--response", "y", "--factors", "page,flush", "--ignore", "page"], "'page', which --factors names as a knob"),
         (["--response", "y", "--start", "0"], "--start is 0"),
         (["--response", "y", "--trials", "0"], "--trials is 0"),
         (["--response", "y", "--jobs", "0"], "--jobs is 0"),

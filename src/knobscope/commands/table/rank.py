@@ -36,6 +36,8 @@ TOP = 5
 #: Extremely randomised trees: with some hundred runs of twenty knobs they found more of the final five than random
 #: forests, boosting and rank correlations, and they need no levels.
 DEFAULT_MODEL = "extra_trees"
+#: Parts of the rows that are ranked, too, unless the user says how many.
+DRAWS = 10
 #: What makes runs fail is not ranked from fewer failures than this.
 LEAST_FAILURES = 10
 #: An analysis of variance wants categories: a factor with more levels than this is cut ...
@@ -203,7 +205,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--model", choices=list(MODELS), default=DEFAULT_MODEL, help="default: %(default)s")
     parser.add_argument("--samples", type=int, metavar="N", help="also rank N random settings, to see what fewer find")
-    parser.add_argument("--draws", type=int, default=10, metavar="D", help="how often, with --samples (%(default)s)")
+    parser.add_argument("--draws", type=int, metavar="D", help=f"how often, with --samples (default: {DRAWS})")
     parser.add_argument("--seed", type=read_seed, default=1, help="default: %(default)s")
     add_jobs_argument(parser)
     parser.set_defaults(run=_run)
@@ -214,13 +216,16 @@ def _progress(number: int, samples: int) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.draws is not None and args.samples is None:
+        raise UserError("--draws: found no --samples; expected --samples N, the settings of a draw")
     table = read_table(args)
     if args.samples is None:
         with one_thread():
             ranking = rank_table(table.settings, table.response, args.model, args.seed, _progress, table.raw)
         result = _as_json(ranking, args.model, len(table.response))
     else:
-        result = rank_draws(table, args.model, args.samples, args.draws, args.seed, args.jobs)
+        draws = DRAWS if args.draws is None else args.draws
+        result = rank_draws(table, args.model, args.samples, draws, args.seed, args.jobs)
     if result["trustworthy"] and table.doubt is not None:
         result |= {"trustworthy": False, "reason": table.doubt}
     failures = rank_failures(table, args.model, args.seed)

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from knobscope.commands.table.columns import Spelling, read_columns
 from knobscope.documents import add_json_argument
 from knobscope.errors import UserError
 from knobscope.processes import usable_cores
+from knobscope.specs import suggest
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.design import Settings
 from knobscope.statistics.response import read_response
@@ -107,24 +109,18 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
     A response that never changes is refused unless it `may_be_flat`.
     """
     table = _open_table(args.table)
-    columns = ", ".join(table.columns)
-    if args.response not in table.columns:
-        raise UserError(f"{args.table} has no column {args.response!r}; its columns are {columns}")
     named, ignored, categories = _names(args.factors), _names(args.ignore), _names(args.category)
-    if missing := [name for name in (named or []) + (ignored or []) + (categories or []) if name not in table.columns]:
-        raise UserError(f"no columns {', '.join(missing)}; the table has {columns}")
-    if named is not None and args.response in named:
-        raise UserError(f"{args.response!r} is the response and cannot be a factor")
+    _check_names(table, args.response, {"--factors": named, "--ignore": ignored, "--category": categories})
     broken, outcomes, failed_values = table.rows_failed(args.failed_value, args.response)
-    factors = named or _other_columns(table, args.response, [*(ignored or []), *outcomes])
-    if named is None:
+    factors = named or _other_columns(table, args.response, [*ignored, *outcomes])
+    if not named:
         refuse_outcomes({name: table.columns[name].counts() for name in factors})
-    spelling = Spelling(args.decimal, _values(args.value, factors), tuple(categories or ()))
+    spelling = Spelling(args.decimal, _values(args.value, factors), tuple(categories))
     frame, failed = read_columns(table, args.response, factors, spelling, failed_values)
     failed |= broken
     successful = frame[~failed]
     _check_response(args, successful[args.response], may_be_flat=may_be_flat)
-    if named is None:
+    if not named:
         refuse_measured(successful, args.response, factors, known_knobs=[getattr(args, "factor", "")])
     doubt = find_failure_code(successful[args.response].to_numpy(float), some_failed=bool(failed.any()))
     if doubt is not None:
@@ -141,7 +137,7 @@ def _open_table(path: Path) -> TextTable:
     table = read_text_table(path, problems)
     problems.raise_if_any()
     if table is None or not len(table):
-        raise UserError(f"{path} has no rows below its header")
+        raise UserError(f"{path}:1: found a header and no rows; expected a row per run")
     return table
 
 
@@ -161,8 +157,30 @@ def _check_response(args: argparse.Namespace, response: "pd.Series[float]", *, m
         )
 
 
-def _names(text: str | None) -> list[str] | None:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip())) if text else None
+def _names(text: str | None) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))
+
+
+def _check_names(table: TextTable, response: str, named: Mapping[str, Sequence[str]]) -> None:
+    """Raise UserError for columns that the command line names and the table lacks, or that it calls two things."""
+    wanted = [("--response", response), *((option, name) for option, names in named.items() for name in names)]
+    problems = [
+        f"{option}: found no column {name!r} in {table.path}; expected {suggest(name, list(table.columns))}"
+        for option, name in wanted
+        if name not in table.columns
+    ]
+    problems += [
+        f"{option}: found {name!r}, which is the response; expected other columns"
+        for option, name in wanted[1:]
+        if name == response
+    ]
+    problems += [
+        f"--ignore: found {name!r}, which --factors names as a knob; expected it in one of them"
+        for name in named["--ignore"]
+        if name in named["--factors"]
+    ]
+    if problems:
+        raise UserError("\n".join(problems))
 
 
 def _values(texts: list[str], factors: list[str]) -> dict[str, dict[str, str]]:

@@ -10,6 +10,7 @@ from knobscope.commands.table.documents import TrendDocument
 from knobscope.commands.table.table import add_table_parser, read_table, response_name
 from knobscope.documents import write_document
 from knobscope.errors import UserError
+from knobscope.specs import suggest
 from knobscope.statistics.arrays import Floats, Ints
 from knobscope.statistics.curves import level_effects, typical_error
 from knobscope.statistics.design import Settings, single_terms
@@ -73,7 +74,7 @@ def trend(
 
 def _ordered_levels(settings: Settings, factor: str) -> list[float]:
     if factor not in settings.factors:
-        raise UserError(f"no factor {factor!r}; the factors are {', '.join(settings.factors)}")
+        raise UserError(f"no factor {factor!r}; expected {suggest(factor, list(settings.factors))}")
     levels = settings.numbers(factor)
     if levels is None:
         raise UserError(f"the values of {factor!r} are words: a trend needs numbers, which have an order")
