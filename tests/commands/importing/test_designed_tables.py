@@ -100,6 +100,8 @@ def test_values_of_a_sample_are_levels_of_the_study(sample: pd.DataFrame, capsys
         ({"outcome": lambda table: ["failed"] + ["ok"] * (len(table) - 1)}, (), "--failed-value outcome=failed"),
         ({}, ("--set", "block"), "--set is 'block'; expected NAME=VALUE"),
         ({}, ("--ignore", "nothing"), "sample.csv:1: nothing: found no such column"),
+        ({}, ("--ignore", "pool", "--baseline", "cach=8"), "cach: found no such knob; expected --baseline of cache"),
+        ({}, ("--specs", "nowhere"), "--specs: found no folder nowhere"),
     ],
 )
 def test_columns_that_are_no_knobs_are_refused(
@@ -118,6 +120,25 @@ def test_runs_that_failed_are_no_measurements(sample: pd.DataFrame, capsys: pyte
         query = "SELECT status, count(*) FROM read_parquet(?) GROUP BY ALL ORDER BY ALL"
         counts = connection.execute(query, [str(runs)]).fetchall()
     assert counts == [("failed_run", 5), ("ok", len(sample) - 5)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (0, "1 problem in the table\nsample.csv:1: file: found a header and no rows; expected one row per run"),
+        (1, "found no knob of two or more values among idle0, idle1"),
+    ],
+)
+def test_a_sample_that_varies_nothing_is_no_table_of_single_knobs(
+    sample: pd.DataFrame, capsys: pytest.CaptureFixture[str], rows: int, expected: str
+) -> None:
+    assert import_sample(sample[:rows]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_a_failed_value_that_no_run_has_is_told(sample: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    assert import_sample(sample.drop(columns="pool"), "--failed-value", "-1") == 0
+    assert "tps: no run has the failed value -1" in capsys.readouterr().err
 
 
 def test_a_table_without_a_case_says_how_to_name_it(sample: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:

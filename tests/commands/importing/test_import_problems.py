@@ -143,6 +143,16 @@ def test_a_default_that_nobody_says_is_asked_for(
     assert specs.dbms["mariadb"].knobs["back_log"].default == catalogue["default"]
 
 
+def test_cells_and_defaults_are_reported_together(import_table: Import, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["1,mydb,disk,hdd,load,,,,100,", "1,mydb,disk,hdd,load,Cache,8,0,many,", "1,mydb,disk,hdd,load,Log,1,0,9,"]
+    assert import_table(*lines, header=f"{HEADER},baseline") == 2
+    assert [line.partition("; expected")[0] for line in problems(capsys)] == [
+        "runs.csv:3: baseline: found nothing",
+        "runs.csv:3: throughput_ops: found 'many'",
+        "runs.csv:4: baseline: found nothing",
+    ]
+
+
 def test_a_dbms_of_which_no_knob_is_changed_is_no_study(
     import_table: Import, capsys: pytest.CaptureFixture[str]
 ) -> None:

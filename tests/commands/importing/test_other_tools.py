@@ -90,6 +90,12 @@ def test_another_file_is_no_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert "reports of sysbench have no studies" in refusal(capsys, "sysbench", sysbench, "--study", "mine")
 
 
+def test_options_of_a_table_are_refused_where_files_of_a_tool_are(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--set", "dbms=postgresql", "--failed-value", "-1", "--response", "tps")
+    said = refusal(capsys, "pgbench", REPORTS / "pgbench", *options)
+    assert "found --response, --set and --failed-value with --from pgbench; expected them where its table" in said
+
+
 def test_a_link_in_a_folder_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "stranger"
     folder.mkdir()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from knobscope.cells import to_csv
+from knobscope.cells import Problems, to_csv
 from knobscope.commands.importing.columns import SIDE_TABLES
 from knobscope.commands.importing.knobs import ImportedKnob, imported_knobs
 from knobscope.commands.importing.layout import Layout
@@ -20,14 +20,19 @@ from knobscope.specs import Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
 from knobscope.specs.reading.arguments import require_name
 from knobscope.statistics.suspicion import refuse_measured
-from knobscope.text.formats import plural
+from knobscope.text.formats import join_words, plural
 
 _RESPONSE = "throughput_ops"
+#: Where specs are unless somebody says so; no table needs any.
+_SPECS = Path("specs")
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.tool is not None:
+        _refuse_options_of_runs(args)
         return _write_table(args)
+    if not args.specs.is_dir() and args.specs != _SPECS:
+        raise UserError(f"--specs: found no folder {args.specs}; expected one with specs, such as that of a checkout")
     if len(args.inputs) != 1:
         raise UserError(f"found {len(args.inputs)} tables; expected one, and others as --table TABLE=FILE.csv")
     if args.study is None:
@@ -36,11 +41,13 @@ def _run(args: argparse.Namespace) -> int:
     out = args.out or Path("results") / args.study
     if out.exists():
         raise UserError(f"{out} exists; remove it, or write elsewhere with --out")
-    table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal, _layout(args))
+    problems = Problems()
+    table = read_runs(args.inputs[0], _side_files(args.tables), args.decimal, _layout(args), problems)
+    known_dbms = _known_dbms(args.specs, table)
+    knobs = imported_knobs(table, known_dbms, args.decimal, problems)
+    problems.raise_if_any()
     if not table.is_designed:
         _note_runs_apart(table)
-    known_dbms = _known_dbms(args.specs, table)
-    knobs = imported_knobs(table, known_dbms, args.decimal)
     if table.is_designed and not args.factors:
         _refuse_measured(table, knobs)
     for dbms, of_dbms in knobs.items():
@@ -54,6 +61,14 @@ def _run(args: argparse.Namespace) -> int:
     print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
     print("\n".join(_next_commands(study, out)))
     return 0
+
+
+def _refuse_options_of_runs(args: argparse.Namespace) -> None:
+    """Raise UserError for options that say how a table of runs is read, where files of another tool are."""
+    options = ("table", "response", "set", "ignore", "factors", "failed_value", "baseline", "decimal")
+    values = {**vars(args), "table": args.tables, "response": args.response != _RESPONSE}
+    if given := [f"--{name.replace('_', '-')}" for name in options if values[name]]:
+        raise UserError(f"found {join_words(given)} with --from {args.tool}; expected them where its table is read")
 
 
 def _layout(args: argparse.Namespace) -> Layout:
@@ -246,7 +261,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="a knob's value in the default configuration, where no spec or catalogue has it (may be repeated)",
     )
     parser.add_argument(
-        "--specs", type=Path, default=Path("specs"), metavar="DIR", help="specs that describe knobs (default: specs)"
+        "--specs", type=Path, default=_SPECS, metavar="DIR", help="specs that describe knobs (default: specs)"
     )
     parser.add_argument(
         "--decimal", choices=[".", ","], help="what separates decimals, where a column leaves it open (1,234)"

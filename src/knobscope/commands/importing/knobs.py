@@ -173,12 +173,12 @@ def _split(text: str | None) -> list[str]:
 
 
 def imported_knobs(
-    table: ImportedTable, known_dbms: Mapping[str, Dbms], decimal: str | None = None
+    table: ImportedTable, known_dbms: Mapping[str, Dbms], decimal: str | None, problems: Problems
 ) -> dict[str, dict[str, ImportedKnob]]:
     """Return DBMS -> knob -> its values; `known_dbms` are the specs of DBMSs that there are.
 
-    UserError names values that cannot be read, knobs whose value in the default configuration nobody says, and DBMSs of
-    which no run changes a knob.
+    Adds values that cannot be read, and knobs whose value in the default configuration nobody says, to the `problems`
+    of the table; without any, DBMSs of which no run changes a knob.
     """
     texts: dict[tuple[str, str], dict[str, int]] = {}  # values, with the line of each
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -186,7 +186,6 @@ def imported_knobs(
         for knob, text in run.settings.items():
             texts.setdefault((run.case.dbms, knob), {}).setdefault(text, run.line.number)
             counts[run.case.dbms, knob][text] += 1
-    problems = Problems()
     knobs: dict[str, dict[str, ImportedKnob]] = {run.case.dbms: {} for run in table.runs}
     for (dbms, knob), lines in texts.items():
         spec = known_dbms[dbms].knobs.get(knob) if dbms in known_dbms else None
@@ -200,11 +199,10 @@ def imported_knobs(
             expected = f"the value of {knob} in the default configuration: {why}"
             problems.add(table.path, min(lines.values()), "baseline", "nothing", expected)
         knobs[dbms][knob] = imported_knob
-    for dbms in (name for name, of_dbms in knobs.items() if not of_dbms):
+    for dbms in [] if problems.found else [name for name, of_dbms in knobs.items() if not of_dbms]:
         line = min(run.line.number for run in table.runs if run.case.dbms == dbms)
         expected = "at least one row of it with `knob` and `value`: a study varies something"
         problems.add(table.path, line, "knob", f"no run of {dbms} that changes a knob", expected)
-    problems.raise_if_any()
     return knobs
 
 

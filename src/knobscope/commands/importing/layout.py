@@ -12,7 +12,9 @@ import numpy as np
 
 from knobscope.cells import Column, Problems, TextTable
 from knobscope.commands.importing.columns import CASE_COLUMNS, REQUIRED, RUN_COLUMNS
+from knobscope.errors import UserError
 from knobscope.statistics.suspicion import refuse_outcomes
+from knobscope.text.formats import list_names
 
 _RESPONSE, _FAILED = "throughput_ops", "failed"
 _OF_ONE_KNOB = ("knob", "value")
@@ -45,6 +47,8 @@ class Layout:
             if name in table.columns:
                 problems.add(table.path, 1, name, "a column of the table", "--set for columns that it does not have")
         broken, outcomes, failed = table.rows_failed(self.failed, self.response)
+        if absent := [text for text in failed if text not in table.columns.get(self.response, Column()).texts]:
+            print(f"{self.response}: no run has the failed value {' or '.join(absent)}", file=sys.stderr)
         columns = {
             _RESPONSE if name == self.response else name: column
             for name, column in table.columns.items()
@@ -70,7 +74,9 @@ class Layout:
         idle = [name for name in others if name.startswith("Unnamed:") or len(columns[name].texts) < 2]
         if idle:
             print(f"not used as knobs (row number or a single value): {', '.join(idle)}", file=sys.stderr)
-        knobs = [name for name in others if name not in idle]
+        if not (knobs := [name for name in others if name not in idle]):
+            found = f"found no knob of two or more values among {list_names(others)}"
+            raise UserError(f"{found}; expected one or more, or the columns {' and '.join(_OF_ONE_KNOB)}")
         refuse_outcomes({name: columns[name].counts() for name in knobs})
         return knobs
 

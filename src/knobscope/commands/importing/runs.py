@@ -19,7 +19,7 @@ from knobscope.commands.importing.sessions import SESSION, name_sessions
 from knobscope.specs import Case
 from knobscope.specs.models.device import Tier
 from knobscope.specs.models.knob import Mechanism
-from knobscope.specs.reading.base import check_name
+from knobscope.specs.reading.base import check_name, suggest
 from knobscope.tables import NO_BLOCK
 
 STATUSES = ("ok", "failed_start", "failed_run", "rejected_value", "timeout", "invalid")
@@ -64,16 +64,13 @@ class ImportedTable:
 
 
 def read_runs(
-    path: Path,
-    side: Mapping[str, Path],
-    decimal: str | None = None,
-    layout: Layout = Layout(),  # noqa: B008 - frozen
+    path: Path, side: Mapping[str, Path], decimal: str | None, layout: Layout, problems: Problems
 ) -> ImportedTable:
-    """Read a table of runs, and side tables by name. UserError with all problems of all files, by line."""
-    problems = Problems()
+    """Read a table of runs, and side tables by name; what is wrong in any of the files goes to `problems`, by line.
+
+    UserError with all of them where rows or columns are missing, so that nothing else can be said of the runs.
+    """
     lines, header, knobs = _read_lines(path, layout, problems, decimal)
-    if header and not lines:
-        problems.add(path, 1, "", "a header and no rows", "one row per run")
     if set(layout.required(knobs)) <= set(header):
         _check_cells(path, lines, knobs, problems)
         _check_block_names(path, lines, problems)
@@ -84,11 +81,18 @@ def read_runs(
         _check_blocks(path, runs, problems)
     _check_repeats(path, runs, problems)
     knob_facts = _facts(path, _knob_lines(runs), tuple(KNOB_COLUMNS), problems) if not knobs else {}
-    for dbms, knob in dict.fromkeys((run.case.dbms, knob) for run in runs for knob in layout.baseline):
-        knob_facts.setdefault((dbms, knob), {})["baseline"] = layout.baseline[knob]
+    varied = dict.fromkeys((run.case.dbms, knob) for run in runs for knob in run.settings)
+    names = sorted({knob for _, knob in varied})
+    for knob in layout.baseline:
+        if names and knob not in names:
+            problems.add(path, 1, knob, "no such knob", f"--baseline of {suggest(knob, names)}")
+    for dbms, knob in varied:
+        if knob in layout.baseline:
+            knob_facts.setdefault((dbms, knob), {})["baseline"] = layout.baseline[knob]
     case_facts = _facts(path, _case_lines(runs), _CASE_FACTS, problems)
     tables = {name: _read_side(name, file, runs, "run" in header, problems, decimal) for name, file in side.items()}
-    problems.raise_if_any()
+    if not runs or not set(layout.required(knobs)) <= set(header):
+        problems.raise_if_any()
     return ImportedTable(runs, knob_facts, case_facts, tables, path, bool(knobs))
 
 
@@ -97,7 +101,9 @@ def _read_lines(
 ) -> tuple[list[Line], list[str], list[str]]:
     """Return the lines of the table of runs, its columns, and those that are knobs."""
     table = read_text_table(path, problems)
-    if table is None:
+    if table is not None and not len(table):
+        problems.add(path, 1, "", "a header and no rows", "one row per run")
+    if table is None or not len(table):
         return [], [], []
     table, knobs = layout.apply(table, problems)
     columns = {**RUN_COLUMNS, **CASE_COLUMNS, **({} if knobs else KNOB_COLUMNS), **dict.fromkeys(knobs, "VARCHAR")}
