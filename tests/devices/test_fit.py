@@ -75,8 +75,11 @@ def test_medians_of_several_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("model,rbps\nD,1\n", r"figures.csv:1: columns rrandiops, rseqiops, wbps, wrandiops, wseqiops are missing"),
-        (HEADER + "D,sda,1,2,x,4,5,6\n", r"figures.csv:2: rseqiops: found 'x'; expected a number above 0"),
+        ("model,rbps\nD,1\n", r"5 problems .*\n.*figures.csv:1: rrandiops: found no such column; expected this column"),
+        (HEADER + "\nD,sda,1,2,x,4,5,6\n", r"figures.csv:3: rseqiops: found 'x'; expected a number from 1 to 100,000"),
+        (HEADER + "D,sda,inf,1e12,3,4,5,6\n", r"2 problems .*\n.*rbps: found 'inf'; .*\n.*rrandiops: found '1e12';"),
+        (HEADER + "D,sda,1,2\n", r"figures.csv:2: file: found 4 cells; expected 8, as in the header"),
+        (HEADER, r"figures.csv:1: file: found a header and no rows; expected a row per measurement of a drive"),
         (HEADER + "E,sda,1,2,3,4,5,6\n", r"has no drive 'D'; expected .*E"),
     ],
 )
@@ -84,6 +87,13 @@ def test_wrong_tables_are_explained(tmp_path: Path, text: str, message: str) -> 
     (tmp_path / "figures.csv").write_text(text)
     with pytest.raises(UserError, match=message):
         read_figures(tmp_path / "figures.csv", "D")
+
+
+@pytest.mark.parametrize(("drive", "name"), [("Ünit 7", "nit-7"), ("7_GB", "drive-7-gb"), ("***", "drive")])
+def test_a_drive_of_any_name_becomes_a_device(tmp_path: Path, drive: str, name: str) -> None:
+    table = tmp_path / "figures.csv"
+    table.write_text(f"\ufeff{HEADER}{drive},nvme0n1,2e9,200000,250000,8e8,40000,60000\n".replace(",", ";"))
+    assert fit_device(read_figures(table, drive), "figures.csv").name == name
 
 
 def test_limits_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,15 @@ read bandwidth the bus, write bandwidth and sequential writes of 4 KiB the drain
 theirs. What the figures do not tell (latency at depth one, cache, flush) is a value typical of the tier, and named so.
 """
 
-import csv
+import re
 import statistics
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from knobscope.cells import Problems, TextTable, read_numbers, read_text_table
 from knobscope.errors import UserError
 from knobscope.specs.models.device import Device, Emulation
 from knobscope.specs.models.device_figures import (
@@ -27,6 +31,9 @@ from knobscope.specs.reading.base import suggest
 _COLUMNS = ("rbps", "rrandiops", "rseqiops", "wbps", "wrandiops", "wseqiops")
 #: Typical of the tier: read and write latency in us at depth one, flush. No figure of the table tells them.
 _TYPICAL = {"nvme_ssd": (80.0, 20.0, Duration("1.5ms")), "sata_ssd": (110.0, 40.0, Duration("1.2ms"))}
+_LONGEST_NAME = 40
+#: No drive does more in a second.
+_MOST_BYTES, _MOST_REQUESTS = 1e12, 1e8
 #: Enough requests under way to reach what a figure was measured at.
 _SATURATED = 4096
 
@@ -57,43 +64,45 @@ class Misfit:
 
 def read_figures(file: Path, drive: str) -> Figures:
     """Return the figures of a drive from a table with the columns of iocost-benchmarks; raises UserError."""
-    rows = _read_rows(file)
-    chosen = [(line, row) for line, row in enumerate(rows, start=2) if row["model"] == drive]
-    if not chosen:
-        drives = sorted({row["model"] for row in rows})
-        raise UserError(f"{file} has no drive {drive!r}; expected {suggest(drive, drives)}")
-    values = {
-        column: statistics.median(_number(file, line, row, column) for line, row in chosen) for column in _COLUMNS
-    }
-    is_sata = (chosen[0][1].get("dev") or "nvme").startswith("sd")
-    return Figures(drive, "sata_ssd" if is_sata else "nvme_ssd", len(chosen), **values)
+    problems = Problems()
+    table = _read_table(file, problems)
+    models = table.columns["model"]
+    if drive not in models.texts:
+        raise UserError(f"{file} has no drive {drive!r}; expected {suggest(drive, sorted(models.texts))}")
+    rows = np.flatnonzero(np.asarray(models.codes) == models.texts.index(drive)).tolist()
+    values = {column: statistics.median(_numbers(table, rows, column, problems)) for column in _COLUMNS}
+    problems.raise_if_any()
+    device = table.columns.get("dev")
+    is_sata = device is not None and device.texts[device.codes[rows[0]]].startswith("sd")
+    return Figures(drive, "sata_ssd" if is_sata else "nvme_ssd", len(rows), **values)
 
 
 def known_drives(file: Path) -> list[str]:
     """Return the drives of such a table, sorted."""
-    return sorted({row["model"] for row in _read_rows(file)})
+    return sorted(_read_table(file, Problems()).columns["model"].texts)
 
 
-def _read_rows(file: Path) -> list[dict[str, str]]:
-    try:
-        with file.open(newline="", encoding="utf-8") as lines:
-            rows = list(csv.DictReader(lines))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"cannot read {file}: {error}") from error
-    missing = [column for column in ("model", *_COLUMNS) if not rows or column not in rows[0]]
-    if missing:
-        raise UserError(f"{file}:1: columns {', '.join(missing)} are missing; expected model, {', '.join(_COLUMNS)}")
-    return rows
+def _read_table(file: Path, problems: Problems) -> TextTable:
+    table = read_text_table(file, problems)
+    for name in ("model", *_COLUMNS):
+        if table is not None and name not in table.columns:
+            problems.add(file, 1, name, "no such column", "this column, which is required")
+    if table is not None and not len(table):
+        problems.add(file, 1, "", "a header and no rows", "a row per measurement of a drive")
+    problems.raise_if_any()
+    assert table is not None  # noqa: S101 - that would be a problem
+    return table
 
 
-def _number(file: Path, line: int, row: dict[str, str], column: str) -> float:
-    try:
-        value = float(row[column])
-    except (TypeError, ValueError):
-        value = 0
-    if not value > 0:
-        raise UserError(f"{file}:{line}: {column}: found {row[column]!r}; expected a number above 0")
-    return value
+def _numbers(table: TextTable, rows: Sequence[int], name: str, problems: Problems) -> Iterator[float]:
+    """Yield the figures of a column in some rows, 0 for what is noted as a problem."""
+    column, most = table.columns[name], _MOST_BYTES if name.endswith("bps") else _MOST_REQUESTS
+    for row in rows:
+        text = column.texts[column.codes[row]]
+        value = read_numbers([text]).values.get(text, 0)
+        if not 1 <= value <= most:
+            problems.add(table.path, table.lines[row], name, repr(text), f"a number from 1 to {most:,.0f}")
+        yield float(value)
 
 
 def fit_model(figures: Figures) -> FlashModel:
@@ -131,9 +140,9 @@ def _fit_drain(figures: Figures) -> tuple[float, float]:
 def fit_device(figures: Figures, source: str) -> Device:
     """Return a device with the model of a drive, named after it."""
     count = f", medians of {figures.rows} measurements" if figures.rows > 1 else ""
-    name = "".join(letter if letter.isalnum() else "-" for letter in figures.drive.lower()).strip("-")
+    name = re.sub(r"[^a-z0-9]", "-", figures.drive.lower())[:_LONGEST_NAME].strip("-")
     return Device(
-        name=name if name[0].isalpha() else f"drive-{name}",
+        name=name if name[:1].isalpha() else f"drive-{name}".strip("-"),
         description=f"a model of {figures.drive}, fitted to its saturated IOPS and bandwidth",
         tier="sata_ssd" if figures.tier == "sata_ssd" else "nvme_ssd",
         emulate=Emulation(size=Size("2GiB"), model=fit_model(figures)),
