@@ -31,6 +31,21 @@ def test_a_number_of_no_finding(quiet_study: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == "knobscope: no finding 1; no mismatch was found\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "message"),
+    [
+        ("finding", ["--out", "there"], "--out: found no N; expected the number of a mismatch"),
+        ("finding", ["--program", "server"], "--program: found no N"),
+        ("io-knobs", ["--runs", "7"], "--runs: found no --measure"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    quiet_study: Path, capsys: pytest.CaptureFixture[str], command: str, options: list[str], message: str
+) -> None:
+    assert main([command, STUDY, "--database", str(quiet_study), *options]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_that_no_knob_could_be_tested_is_said(quiet_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["io-knobs", STUDY, "--database", str(quiet_study)]) == 0
     assert capsys.readouterr().out.startswith("no knob could be tested: ")

@@ -149,6 +149,7 @@ def _children(pid: int) -> bytes:
         (["--unit", "0", "--", "true"], "expected 512 to"),
         (["--light", "--scope", "process", "--", "true"], "found --scope process with --light"),
         (["--light", "--trace", "out", "--", "true"], "found --trace with --light"),
+        (["--call", "fsync", "--", "true"], "--call: found no --with syscalls"),
         (["--", "no-such-program"], "there is no program"),
         ([], "expected a command"),
     ],

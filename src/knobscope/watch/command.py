@@ -42,6 +42,8 @@ def _run(args: argparse.Namespace) -> int:
         raise UserError(f"watch: there is no program {command[0]!r} to run")
     block = _find_device(args.device or ".")
     scope: Scope = args.scope or ("device" if args.device else "process")
+    if args.calls and "syscalls" not in args.probes:
+        raise UserError("--call: found no --with syscalls; expected it, as calls are counted only then")
     if args.light and (args.trace or args.scope == "process"):
         other = "--trace" if args.trace else "--scope process"
         raise UserError(f"watch: found {other} with --light, which has only sums of the whole device; drop one of them")

@@ -268,6 +268,8 @@ def test_what_is_no_crate_is_refused(folder: Path, tmp_path: Path, capsys: pytes
         assert sentence in capsys.readouterr().err
     assert main(["crate", "--open", str(folder), "--out", str(folder)]) == 2
     assert "exists; remove it, or write elsewhere with --out" in capsys.readouterr().err
+    assert main(["crate", "--open", str(folder), "--author", "Ada", "--results", "there"]) == 2
+    assert "found --results and --author with --open; expected them with STUDY" in capsys.readouterr().err
     assert main(["crate"]) == 2
     assert "expected either STUDY, whose crate is written, or --open CRATE" in capsys.readouterr().err
 

@@ -127,6 +127,7 @@ def test_a_broken_record_is_explained(shelf: Path) -> None:
         (["mariadb", "--knob", "innodb_doublewrite"], "is no number (boolean)"),
         (["sqlite"], "lives in its client"),
         (["oracel"], "no DBMS 'oracel'"),
+        (["mariadb", "--trials", "9"], "--trials: found no --study"),
     ],
 )
 def test_bad_input_ends_before_anything_starts(

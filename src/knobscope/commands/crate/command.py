@@ -15,7 +15,7 @@ from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 from knobscope.specs.reading.arguments import find_study
 from knobscope.study_data.study import StudyData
-from knobscope.text.formats import plural
+from knobscope.text.formats import join_words, plural
 
 _NO_LICENSE = "The authors have not stated a licence for these data."
 
@@ -23,6 +23,9 @@ _NO_LICENSE = "The authors have not stated a licence for these data."
 def _run(args: argparse.Namespace) -> int:
     if (args.study is None) == (args.open is None):
         raise UserError("expected either STUDY, whose crate is written, or --open CRATE")
+    options = {"--results": args.results, "--author": args.author, "--license": args.license != _NO_LICENSE}
+    if args.open and (given := [option for option, value in options.items() if value]):
+        raise UserError(f"found {join_words(given)} with --open; expected them with STUDY, whose crate is written")
     return _open(args) if args.open else _write(args)
 
 

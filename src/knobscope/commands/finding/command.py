@@ -58,6 +58,9 @@ class FindingDocument(Part):
 
 
 def _run(args: argparse.Namespace) -> int:
+    for option, value in (("--out", args.out), ("--program", args.program)):
+        if value is not None and args.number is None:
+            raise UserError(f"{option}: found no N; expected the number of a mismatch, which `finding STUDY` lists")
     study = find_study(args.study)
     specs = load_study(study, args.root, runnable=False)
     database = args.database or Path("results") / specs.study.name / "study.duckdb"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from knobscope.commands.io_knobs.measuring import (
+    BUDGET,
     MeasuredCasePart,
     add_measuring_arguments,
     describe_case,
@@ -52,6 +53,8 @@ class IoKnobsDocument(Part):
 def _run(args: argparse.Namespace) -> int:
     if args.measure or args.dry_run:
         return _run_measuring(args)
+    if args.runs is not None:
+        raise UserError("--runs: found no --measure; expected --measure, or -n, which says what that would cost")
     study = load_study(find_study(args.study), args.root, runnable=False).study
     database = args.database or Path("results") / study.name / "study.duckdb"
     with open_study(database) as connection:
@@ -69,6 +72,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _run_measuring(args: argparse.Namespace) -> int:
+    args.runs = BUDGET if args.runs is None else args.runs
     if args.runs < 1:
         raise UserError(f"--runs is {args.runs}; expected at least 1")
     if args.dry_run and args.json is not None:

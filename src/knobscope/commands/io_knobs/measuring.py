@@ -23,7 +23,7 @@ from knobscope.statistics.io_responses import compare_with_marks
 from knobscope.text.formats import format_fold, format_seconds, loosen_units, plural
 from knobscope.text.text_table import align
 
-_BUDGET = 200
+BUDGET = 200
 
 
 class ValuePart(Part):
@@ -226,6 +226,6 @@ def add_measuring_arguments(parser: argparse.ArgumentParser) -> None:
         "show a change of I/O or none; a call that was interrupted continues",
     )
     parser.add_argument(
-        "--runs", type=int, default=_BUDGET, metavar="N", help=f"runs of each case at most (default: {_BUDGET})"
+        "--runs", type=int, metavar="N", help=f"runs of each case at most, with --measure or -n (default: {BUDGET})"
     )
     parser.add_argument("-n", "--dry-run", action="store_true", help="only say what --measure would cost")

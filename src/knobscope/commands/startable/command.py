@@ -30,6 +30,7 @@ from knobscope.specs import (
 )
 from knobscope.specs.reading.arguments import find_spec
 
+_TRIALS = 500
 #: A range that spans this much is bisected by order of magnitude, whatever the spec says of its scale.
 _WIDE = 10
 
@@ -38,6 +39,8 @@ def _run(args: argparse.Namespace) -> int:
     follow_pipeline()
     if args.study is not None:
         return _run_study(args)
+    if args.trials is not None:
+        raise UserError("--trials: found no --study; expected --study FILE, whose configurations are tried")
     path = find_spec("DBMS", args.dbms, args.root / "specs/dbms")
     dbms, choice = add_named_knobs(read_spec(path, Dbms, None)[1], path, args.knob or [])
     _check_names(dbms, args.knob or [], choice)
@@ -65,8 +68,9 @@ def _run(args: argparse.Namespace) -> int:
 def _run_study(args: argparse.Namespace) -> int:
     """Try the configurations of a study; what is found is in the record before the next trial."""
     specs = load_study(args.study, args.root, runnable={args.dbms})
-    if args.trials < 1:
-        raise UserError(f"--trials is {args.trials}; expected at least 1")
+    most = _TRIALS if args.trials is None else args.trials
+    if most < 1:
+        raise UserError(f"--trials is {most}; expected at least 1")
     if args.knob:
         raise UserError("--knob and --study at once; expected one of them: a study tells which values are tried")
     if args.dbms not in specs.dbms:
@@ -86,7 +90,7 @@ def _run_study(args: argparse.Namespace) -> int:
             write_json(file, changed.model_dump(mode="json", exclude_defaults=True))
             print(f"[trial {trials.starts}] {_describe_setting(setting)}", file=sys.stderr)
 
-        tally = try_study(specs, args.dbms, trials.attempt, args.trials, keep)
+        tally = try_study(specs, args.dbms, trials.attempt, most, keep)
     print(
         f"{tally.trials} trials: {tally.tried} configurations were tried, {tally.failed} of them failed and were "
         f"bisected; {tally.running} of {tally.drawn} that the study now draws were tried and start",
@@ -205,8 +209,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="FILE",
         help="try the configurations that this study draws instead of single knobs, and bisect those that fail",
     )
-    parser.add_argument(
-        "--trials", type=int, default=500, metavar="N", help="starts at most, with --study (default: 500)"
-    )
+    parser.add_argument("--trials", type=int, metavar="N", help=f"starts at most, with --study (default: {_TRIALS})")
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
     parser.set_defaults(run=_run)
