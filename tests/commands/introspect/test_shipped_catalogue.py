@@ -103,6 +103,11 @@ def test_a_list_of_settings_in_a_file_gives_the_shipped_catalogue(name: str, tmp
         ('{"version": "1"}\n{"type": "int"}\n', "settings.jsonl:2: found .*expected a JSON object with `name`"),
         ('{"name": "port"}\n', "settings.jsonl:1: found .*expected a JSON object with `version`"),
         ('{"version": "1"}\nport\n', "settings.jsonl:2: found 'port'"),
+        (
+            '{"version": "1"}\n{"name": "port", "typ": "int"}\n',
+            r"settings.jsonl:2: typ: found an unknown key; expected type \(did you mean that\?\)",
+        ),
+        ('{"version": "1"}\n{"name": "port"}\n{"name": "port"}\n', "settings.jsonl:3: found 'port' a second time"),
     ],
 )
 def test_a_list_that_cannot_be_read_names_its_line(lines: str, problem: str, tmp_path: Path) -> None:

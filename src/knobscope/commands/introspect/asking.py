@@ -19,7 +19,7 @@ from knobscope.servers import (
     open_instance,
     read_version,
 )
-from knobscope.specs import Dbms, Introspection, Trial, Workload
+from knobscope.specs import CATALOGUE_KEYS, Dbms, Introspection, Trial, Workload, suggest
 from knobscope.stages.prepare import load_session
 
 #: The client that asks wants to know a workload, though it does not run it.
@@ -117,7 +117,7 @@ def learn(trial: Trial, answer: str) -> dict[str, str]:
 def read_settings(path: Path) -> Answer:
     """Return the settings that a file lists instead of the DBMS: a line with `version`, then one for each setting.
 
-    UserError: a line is no JSON object, or has no `version` or `name`.
+    UserError: a line is no JSON object, has no `version` or `name`, or a key that no catalogue has; a name comes twice.
     """
     try:
         lines = path.read_text("utf-8").splitlines()
@@ -133,8 +133,13 @@ def read_settings(path: Path) -> Answer:
             raise UserError(f"{path}:{number}: found {line[:60]!r}; expected a JSON object with `{key}`") from error
         if number == 1:
             version = value
-        else:
-            rows[value] = row
+            continue
+        if value in rows:
+            raise UserError(f"{path}:{number}: found {value!r} a second time; expected a line for each setting")
+        if unknown := [column for column in row if column not in CATALOGUE_KEYS]:
+            expected = suggest(unknown[0], list(CATALOGUE_KEYS))
+            raise UserError(f"{path}:{number}: {unknown[0]}: found an unknown key; expected {expected}")
+        rows[value] = row
     if not rows:
         raise UserError(
             f"{path}: found no setting; expected a JSON object with `name` a line, below one with `version`"

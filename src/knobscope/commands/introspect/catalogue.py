@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from knobscope.errors import UserError
-from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value
+from knobscope.specs import CATALOGUE_KEYS, Introspection, Knob, Value, suggest
 from knobscope.specs.models.expression import WORKLOAD_NAMES
 from knobscope.specs.reading.source import LARGEST_REAL
 
@@ -57,7 +57,8 @@ def read_catalogue(
     for name in sorted(rows):
         if unknown := sorted(set(rows[name]) - set(CATALOGUE_KEYS)):
             raise UserError(
-                f"`introspect.query` answers {unknown[0]!r} for {name}; expected keys among {CATALOGUE_KEYS}"
+                f"`introspect.query` answers {unknown[0]!r} for {name}; expected "
+                f"{suggest(unknown[0], list(CATALOGUE_KEYS))}"
             )
         try:
             if (reason := introspection.why_left_out(name)) is not None:
