@@ -100,9 +100,11 @@ def read_table(paths: Sequence[Path]) -> "pd.DataFrame":
 
 
 def require_readable(paths: Sequence[Path]) -> None:
-    """Raise DamagedFileError for the first parquet file that cannot be read to its end."""
+    """Raise DamagedFileError for the first parquet file that cannot be read to its end, UserError for one not there."""
     import duckdb
 
+    if missing := [path for path in paths if not path.exists()]:
+        raise UserError(f"{missing[0]}: found no such file; expected a parquet file that an earlier stage wrote")
     with open_files(paths) as connection:
         for path in paths:
             try:

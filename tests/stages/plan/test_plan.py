@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from knobscope.cli import main
+from knobscope.durable_files import DamagedFileError
 from knobscope.errors import UserError
 from knobscope.specs import Case, Dbms, Device, Knob, KnobChoice, Study, StudySpecs, Workload
 from knobscope.stages.plan import plan_screening, plan_sweep, screening_blocks
@@ -17,7 +19,7 @@ from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.levels import screening_levels, sweep_levels
 from knobscope.stages.plan.rounds import MOST_ACTIVE, case_space, sampling_method
 from knobscope.stages.plan.sampling import draw_configurations
-from knobscope.tables import write_table
+from knobscope.tables import read_table, write_table
 from knobscope.tables.responses import RESPONSES
 
 CASE = Case("toy", "disk", "load")
@@ -210,3 +212,17 @@ def test_auto_looks_at_earlier_rounds_where_a_dbms_has_one_case(specs: StudySpec
 
 def test_methods_that_look_at_nothing_choose_nothing(specs: StudySpecs) -> None:
     assert not any(row["is_chosen"] for row in plan_screening(specs, CASE, 0))
+
+
+@pytest.mark.parametrize("number", ["-1", "1.5", "first"])
+def test_a_round_has_a_number(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", "--study", "s", "--case", "a/b/c", "--phase", "sweep", "--out", "o", f"--round={number}"])
+    assert ended.value.code == 2
+    assert f"argument --round: {number!r}; expected a whole number from 0 on" in capsys.readouterr().err
+
+
+def test_a_plan_that_is_not_there_is_no_damaged_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"gone\.parquet: found no such file; expected a parquet file") as refused:
+        read_table([tmp_path / "gone.parquet"])
+    assert not isinstance(refused.value, DamagedFileError)

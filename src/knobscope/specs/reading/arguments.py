@@ -53,6 +53,13 @@ def _is_set_aside(path: Path) -> bool:
     return any(re.search(r"\.damaged[0-9]*$", part) or part.startswith(".") for part in path.parts)
 
 
+def read_round(text: str) -> int:
+    """Return the number of a round, for `argparse`."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number from 0 on")
+    return int(text)
+
+
 def add_case_argument(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     """Add ``--case``."""
     parser.add_argument("--case", required=is_required, metavar="DBMS/DEVICE/WORKLOAD", help="which case of the study")

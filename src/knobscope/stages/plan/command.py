@@ -8,7 +8,7 @@ from pathlib import Path
 from knobscope.durable_files import blame_content, read_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Case, StudySpecs, find_case, load_study, value_text
-from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
+from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments, read_round
 from knobscope.stages.plan.aims import foretell
 from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.narrowing import find_costly
@@ -95,7 +95,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_study_arguments(parser)
     add_case_argument(parser)
     parser.add_argument("--phase", choices=["screen", "sweep"], required=True)
-    parser.add_argument("--round", type=int, default=0, help="round of the phase, from 0")
+    parser.add_argument("--round", type=read_round, default=0, help="round of the phase, from 0")
     parser.add_argument(
         "--plans", type=Path, nargs="*", default=[], help="plans of earlier rounds, for methods that go by them"
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import find_case, load_study
-from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
+from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments, read_round
 from knobscope.stages.plan import aim_of, describe_aim, sweep_references, value_configurations
 from knobscope.stages.reinforce.decision import decide
 from knobscope.tables import read_table
@@ -42,7 +42,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_study_arguments(parser)
     add_case_argument(parser)
-    parser.add_argument("--round", type=int, default=0, help="round of the sweep that is done, from 0")
+    parser.add_argument("--round", type=read_round, default=0, help="round of the sweep that is done, from 0")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="block directories of the sweep so far")
     parser.add_argument("--plans", type=Path, nargs="+", required=True, help="plans of the sweep so far (parquet)")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")

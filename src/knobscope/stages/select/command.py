@@ -14,7 +14,13 @@ import numpy as np
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.specs import Case, Knob, StudySpecs, Value, find_case, is_factor, load_study, value_text
-from knobscope.specs.reading.arguments import add_case_argument, add_measured_study, choose_study, list_results
+from knobscope.specs.reading.arguments import (
+    add_case_argument,
+    add_measured_study,
+    choose_study,
+    list_results,
+    read_round,
+)
 from knobscope.stages.plan import (
     DesignSpace,
     case_space,
@@ -213,7 +219,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_measured_study(parser)
     add_case_argument(parser, is_required=False)
-    parser.add_argument("--round", type=int, help="screening round, from 0 (default: the last one)")
+    parser.add_argument("--round", type=read_round, help="screening round, from 0 (default: the last one)")
     parser.add_argument("--runs", type=Path, nargs="+", help="block directories of all rounds so far")
     parser.add_argument("--plans", type=Path, nargs="+", help="plans of all rounds so far (parquet)")
     parser.add_argument("--out", type=Path, help="JSON file to write (default: STUDY-fit-ROUND.json)")
