@@ -1,6 +1,7 @@
 """A rule of a user's own: named by its folder in a study, found in findings, report and reference."""
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from json_documents import read_document
 from knobscope.cli import main
 from knobscope.specs import SpecErrors, load_study, render_rules, shipped_rules
 from knobscope.specs.models.rule import SHIPPED_RULES, read_rule
+from knobscope.stages.detect import check_queries
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs/how-to/adding-a-rule.md").read_text()
@@ -136,6 +138,45 @@ def test_validate_knows_the_names_in_a_query_before_any_run(tmp_path: Path, caps
         (rule / "rule.sql").write_text(f"{query.replace('ORDER BY ALL', '')}UNION ALL BY NAME SELECT dbms\n{wrong}\n")
         assert main(["validate", str(study), "--root", str(tmp_path)]) == 2
         assert re.search(rf"wasted_cpu/rule.sql{said}", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("{{ effect_words }}", "{{ efect_words }}", "no 'efect_words'; expected effect_words"),
+        ("effect_of(", "effects_of(", "no 'effects_of'; expected effect_of"),
+        ("evidence.throughput,", "evidence.troughput,", "no 'evidence.troughput'; expected evidence.throughput"),
+    ],
+)
+def test_validate_knows_the_names_in_the_sentences_before_any_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str, said: str
+) -> None:
+    StudyMaker(tmp_path).specs()
+    rule = tmp_path / "mine/wasted_cpu"
+    write_rule_of_the_guide(rule)
+    study = change_study(tmp_path, rules=["mine/wasted_cpu"])
+    before, _, after = (rule / "sentence.j2").read_text().partition(right)
+    (rule / "sentence.j2").write_text(f"{before}{wrong}{after}")
+    assert main(["validate", str(study), "--root", str(tmp_path)]) == 2
+    line = before.count("\n") + 1
+    assert f"mine/wasted_cpu/sentence.j2:{line}: file: found {said} (did you mean that?)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", shipped_rules())
+def test_the_names_in_the_sentences_of_shipped_rules_are_known(tmp_path: Path, name: str) -> None:
+    StudyMaker(tmp_path).specs()
+    shutil.copytree(SHIPPED_RULES / name, tmp_path / "mine" / name)
+    specs = load_study(change_study(tmp_path, rules=[f"mine/{name}"]), tmp_path, runnable=False)
+    assert len(specs.own_rules) == 1
+    check_queries(specs)
+
+
+def test_the_name_of_a_rule_may_have_digits(tmp_path: Path) -> None:
+    rule = tmp_path / "p99_of_io2"
+    write_rule_of_the_guide(rule)
+    for file in rule.iterdir():
+        file.write_text(file.read_text().replace("wasted_cpu", rule.name))
+    assert read_rule(rule).header[""].startswith("a value of a knob takes more CPU per operation")
 
 
 def test_the_reference_is_current() -> None:

@@ -253,8 +253,8 @@ def _read_header(text: str, name: str) -> dict[str, str]:
         if not line.startswith("--"):
             break
         content = line[2:].strip()
-        begin = re.match(r"([A-Za-z_]+(?: [a-z]+)*): (.*)", content) if not line.startswith("--  ") else None
-        if begin and (begin[1] == name or begin[1][0].isupper()):
+        begin = re.match(rf"({name}|[A-Z][A-Za-z_]*(?: [a-z]+)*): (.*)", content)
+        if begin and not line.startswith("--  "):
             heading, content = ("" if begin[1] == name else begin[1]), begin[2]
         if heading is not None:
             paragraphs.setdefault(heading, []).append(content)

@@ -1,14 +1,18 @@
-"""Queries of rules: what they may name and must return, checked against a database or, before any run, an empty one."""
+"""Queries of rules: what they may name and must return, checked against a database or, before any run, an empty one.
+
+What their sentences name is checked against what the query returns.
+"""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from knobscope.specs import Rule, SpecErrors, StudySpecs
+from knobscope.specs import Rule, SpecErrors, StudySpecs, suggest
 from knobscope.specs.models.rule import line_of
 from knobscope.specs.reading.source import SpecProblem, load_document, read_text, show_path
 from knobscope.stages.detect.database import create_schema
 from knobscope.tables import TABLES, bounded, describe_refusal, lock
+from knobscope.text.sentences.rendering import find_unknown
 
 if TYPE_CHECKING:
     import duckdb
@@ -73,6 +77,7 @@ def _check_query(
         yield describe_error(rule, error)
     else:
         yield from check_columns(rule, [row[0] for row in columns])
+        yield from check_sentences(rule, {row[0]: row[1] for row in columns})
 
 
 def check_needs(rule: Rule, tables: Collection[str]) -> Iterator[SpecProblem]:
@@ -92,6 +97,16 @@ def check_columns(rule: Rule, returned: Collection[str]) -> Iterator[SpecProblem
     for name in _REQUIRED:
         if name not in returned:
             yield SpecProblem(path, 1, "", f"no column {name!r}", f"at least {', '.join(_REQUIRED)}")
+
+
+def check_sentences(rule: Rule, returned: Mapping[str, str]) -> Iterator[SpecProblem]:
+    """Yield the names in a rule's sentences that no finding has, of a query that returns columns of these types."""
+    import duckdb
+
+    kind = returned.get("evidence", "")
+    keys = [name for name, _ in duckdb.sqltype(kind).children] if kind.startswith("STRUCT") else None
+    for line, name, names in find_unknown(read_text(rule.sentence_file), RULE_COLUMNS, keys):
+        yield SpecProblem(show_path(rule.sentence_file), line, "", f"no {name!r}", suggest(name, names))
 
 
 def describe_error(rule: Rule, error: "duckdb.Error") -> SpecProblem:

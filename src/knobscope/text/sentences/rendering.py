@@ -9,7 +9,7 @@ the macros of `phrases.j2`. It runs in Jinja's sandbox: a rule may come from som
 import math
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _VALUE = float | None
 #: Macros of `phrases.j2` that a template can use.
 _PHRASES = ("caveat", "difference", "in_sweep", "obstacle", "part_of", "waits_would_tell")
+#: What a template sees in addition to the columns of a finding; the last three where it has a change, or an effect.
+_WORDS = ("beside", "has_spec", "setting", "change", "effect_words", "outcome")
 #: What code of a template can raise.
 _MISTAKES = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 
@@ -149,6 +151,33 @@ class Sentences:
                 "outcome": _outcome(effect, f"{finding['workload']} on {finding['device']}"),
             }
         return variables
+
+
+def find_unknown(
+    template: str, columns: Collection[str], keys: Collection[str] | None
+) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield what a template names and does not get: the line, the name, and the names that there are.
+
+    `columns` are those of a finding, `keys` those of its evidence (None: not known), apart from which it may have
+    `beside`. A key that the template asks for by `is defined` may be missing.
+    """
+    from jinja2 import meta, nodes
+
+    environment = _environment()
+    tree = environment.parse(template)
+    variables = {*environment.globals, *columns, *_WORDS}
+    names = list(tree.find_all(nodes.Name))
+    own = {name.name for name in names if name.ctx != "load"}  # Jinja calls what a branch sets undeclared
+    missing = meta.find_undeclared_variables(tree) - variables - own
+    for name in names:
+        if name.name in missing:
+            yield name.lineno, name.name, sorted(variables)
+    if keys is None:
+        return
+    known = {*keys, "beside", *(getattr(test.node, "attr", "") for test in tree.find_all(nodes.Test))}
+    for part in tree.find_all(nodes.Getattr):
+        if isinstance(part.node, nodes.Name) and part.node.name == "evidence" and part.attr not in known:
+            yield part.lineno, f"evidence.{part.attr}", sorted(f"evidence.{key}" for key in keys)
 
 
 @cache
