@@ -1,12 +1,14 @@
 """Valkey, Cassandra, WiredTiger and DuckDB, for real: they need setup/fleet.sh, or take long."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from short_runs import ROOT, assert_whole, read_dbms, run_once, unusual_values
 
 from knobscope.specs import Workload, read_spec
+from knobscope.specs.models.file_patterns import TableFiles
 from knobscope.stages.prepare import prepare_snapshot
 
 pytestmark = [pytest.mark.real, pytest.mark.fleet]
@@ -60,16 +62,23 @@ def test_the_patience_of_cassandra_is_for_a_page_of_the_count_and_not_for_all_of
     assert prepare_snapshot(dbms, many, {}, open_directory).version.startswith("5")
 
 
-def test_a_rewrite_of_cassandra_makes_one_file_of_all(open_directory: Path) -> None:
+def test_a_rewrite_of_cassandra_makes_one_file_of_all_and_leaves_the_table_as_it_was(open_directory: Path) -> None:
     cassandra = read_dbms("cassandra")
+    options = TableFiles(
+        query="select cast(memtable_flush_period_in_ms as text), tojson(compaction) from system_schema.tables "
+        "where keyspace_name = 'ycsb'"
+    )
+    dbms = cassandra.model_copy(update={"files": cassandra.files.model_copy(update={"tables": options})})
     scans = read_spec(ROOT / "specs/workloads/ycsb-scan.yaml", Workload, None)[1]
 
-    def count_files(*, rewrite: bool, records: int = 25000) -> int:
+    def load(*, rewrite: bool, records: int = 25000) -> tuple[int, Mapping[str, str]]:
         parameters = {**scans.parameters, "rewrite": rewrite}
         workload = scans.model_copy(update={"records": records, "parameters": parameters})
-        data = prepare_snapshot(cassandra, workload, {}, open_directory).directory
-        return len([*data.glob("**/usertable-*/*-Data.db")])
+        snapshot = prepare_snapshot(dbms, workload, {}, open_directory)
+        return len([*snapshot.directory.glob("**/usertable-*/*-Data.db")]), snapshot.tables
 
-    assert count_files(rewrite=False) > 1
-    assert count_files(rewrite=True) == 1
-    assert count_files(rewrite=True, records=500) == 1  # nothing to compact
+    files, as_loaded = load(rewrite=False)
+    assert files > 1
+    assert load(rewrite=True) == (1, as_loaded)
+    assert load(rewrite=True, records=500) == (1, as_loaded)  # nothing to compact
+    assert load(rewrite=True, records=90000) == (1, as_loaded)  # files above and below 50 MB
