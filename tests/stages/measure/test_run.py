@@ -135,6 +135,10 @@ def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_worklo
         ("all is well\nready\n", None),
         ("ignored errors: 0 (0.00 per sec.)\n", None),
         ("ignored errors: 0, fatal: out of memory\n", "ignored errors: 0, fatal: out of memory"),
+        ("second,operations,errors,mean_us\n1,812,0,1206.1\n", None),
+        ("second,operations,errors\ncannot connect\n", "cannot connect"),
+        ('{"second": 1.0, "operations": 3, "errors": 0}\n', None),
+        ('{"second": 1.0, "operations": 3, "errors": 2}\n', '{"second": 1.0, "operations": 3, "errors": 2}'),
         ("ignored errors: 1 (0.20 per sec.)\n", "ignored errors: 1 (0.20 per sec.)"),
     ],
 )

@@ -18,8 +18,8 @@ _COMPLAINT = re.compile(
 )
 #: How logs of MariaDB and MySQL, and of PostgreSQL, mark a line that need not be why something failed.
 _MILD = re.compile(r"\[(warning|note|system)\]|\bWARNING:", re.IGNORECASE)
-#: A count of none, as sysbench prints it in every run.
-_NONE = re.compile(r"\berrors?\s*[:=]\s*0\b", re.IGNORECASE)
+#: A count of none, as sysbench and a generator of one's own print it in every run, and the name of such a column.
+_NONE = re.compile(r"\berrors?\"?\s*[:=]\s*0\b|(?:^|,)errors(?=,|$)", re.IGNORECASE)
 #: How the load client begins a line about an operation that failed, and one that YCSB writes in every run.
 _OPERATION = "failed "
 _HARMLESS = "DBWrapper: report latency for each error"
