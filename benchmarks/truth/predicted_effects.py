@@ -3,7 +3,7 @@
 Run `python benchmarks/truth/predicted_effects.py [--systems 20] [--runs 150] [--knobs 30]`. Of the knobs, with two to
 four levels each, six are active; two pairs of these interact, and noise is log-normal (sd 0.05). Configurations are
 random, as in the table of a stranger. An effect is that of a value against the knob's first one, all other knobs at
-their first ones. Printed are the share of 90 % intervals that hold the truth, for values of active and of idle knobs,
+their first ones. Printed are the share of 95 % intervals that hold the truth, for values of active and of idle knobs,
 the mean error, and how many idle knobs have an interval without 0.
 """
 
@@ -16,7 +16,7 @@ from knobscope.processes.parallel import one_thread
 from knobscope.stages.select import select_knobs
 
 ACTIVE, PAIRS, NOISE = 6, 2, 0.05
-GOAL = "goal: 90 % of the intervals hold the truth"
+GOAL = "goal: 95 % of the intervals hold the truth"
 
 
 def judge(seed: int, runs: int, knobs: int, model: str) -> list[dict[str, object]]:
