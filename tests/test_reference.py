@@ -38,6 +38,29 @@ def test_help_names_every_stage_in_order() -> None:
     assert offsets == sorted(offsets)
 
 
+@pytest.mark.parametrize(("typed", "expected"), [("rnak", "rank (did you mean that?)"), ("x", "one of job, init, ")])
+def test_a_command_that_does_not_exist_is_told_the_nearest(
+    typed: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([typed, "table.csv"])
+    assert ended.value.code == 2
+    assert f"knobscope: no command {typed!r}; expected {expected}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["characterise d --out", "attach --pid 1 --html", "replay t.csv --response y --html"],
+)
+def test_minutes_of_work_do_not_end_at_the_name_of_a_directory(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*command.split(), str(tmp_path)])
+    assert ended.value.code == 2
+    assert f"found the directory {tmp_path}; expected a file to write" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

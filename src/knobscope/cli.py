@@ -118,6 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     arguments = _rename(arguments)
+    _refuse_unknown(arguments)
     args = build_parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
         code = int(args.run(args))
@@ -154,6 +155,15 @@ def _rename(arguments: Sequence[str]) -> list[str]:
         former, current = (" ".join(part) for part in zip(*changed, strict=True))
         _say(f"{former} is now called {current}: write {current}")
     return new
+
+
+def _refuse_unknown(arguments: Sequence[str]) -> None:
+    """End like `argparse` where there is no such command, and name the nearest one instead of all."""
+    if arguments and arguments[0] not in _COMMANDS and not arguments[0].startswith("-"):
+        from knobscope.specs.reading.base import suggest  # takes several times as long to import as this module
+
+        _say(f"no command {arguments[0]!r}; expected {suggest(arguments[0], list(_COMMANDS))}")
+        raise SystemExit(2)
 
 
 def _put_aside(error: DamagedFileError) -> str:

@@ -32,6 +32,13 @@ def add_json_argument(parser: argparse.ArgumentParser, document: Any, *, may_be_
     parser.set_defaults(document=document)
 
 
+def out_file(text: str) -> Path:
+    """Return a file to write, for `argparse`: minutes of work do not end at the name of a directory."""
+    if Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"found the directory {text}; expected a file to write")
+    return Path(text)
+
+
 def write_document(args: argparse.Namespace, document: Any) -> bool:
     """Write the document that `--json` requests; returns whether it was printed, so that no text is."""
     if args.json is None:

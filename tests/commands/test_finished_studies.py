@@ -31,6 +31,11 @@ def test_a_number_of_no_finding(quiet_study: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err == "knobscope: no finding 1; no mismatch was found\n"
 
 
+def test_a_directory_is_no_database_and_not_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["finding", STUDY, "--database", str(tmp_path)]) == 2
+    assert f"knobscope: {tmp_path} is no file; `knobscope detect` writes it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("command", "options", "message"),
     [

@@ -35,6 +35,8 @@ class JudgeDocument(Part):
 
 
 def _run(args: argparse.Namespace) -> int:
+    if not args.watched.is_file():
+        raise UserError(f"no file {args.watched}; expected {_EXPECTED}")
     try:
         content = json.loads(read_text(args.watched, _EXPECTED, _MOST_BYTES))
     except (ValueError, RecursionError) as error:

@@ -53,7 +53,8 @@ def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckd
     import duckdb
 
     if not database.is_file():
-        raise UserError(f"{database} does not exist; `knobscope detect` writes it from the runs of a study")
+        problem = "is no file" if database.exists() else "does not exist"
+        raise UserError(f"{database} {problem}; `knobscope detect` writes it from the runs of a study")
     settings = LOCKED if threads is None else {**LOCKED, "threads": str(threads)}
     try:
         with duckdb.connect(str(database), read_only=True, config=dict(settings)) as connection:

@@ -100,6 +100,14 @@ def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "watched.json: found no 'command'; expected a profile that" in capsys.readouterr().err
 
 
+def test_a_profile_that_is_not_there_is_no_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "watched.json"
+    assert main(["judge", str(missing), "--profile", str(missing)]) == 2
+    assert capsys.readouterr().err == (
+        f"knobscope: no file {missing}; expected a profile that `knobscope watch --json` wrote\n"
+    )
+
+
 def test_something_else_is_no_profile() -> None:
     with pytest.raises(UserError, match="found no 'queue_depth'"):
         profile = {key: value for key, value in watched(1, 1, 0.5, 1).items() if key != "queue_depth"}

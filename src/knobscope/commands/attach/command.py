@@ -22,7 +22,7 @@ from knobscope.commands.attach.surroundings import Surroundings, read_surroundin
 from knobscope.commands.attach.target import find_target
 from knobscope.commands.attach.text import format_diagnosis
 from knobscope.devices import find_block_device
-from knobscope.documents import add_json_argument, write_document
+from knobscope.documents import add_json_argument, out_file, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.tables import DeviceProfile
@@ -178,7 +178,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--for", dest="seconds", type=_parse_seconds, metavar="TIME", help="how long to watch, e.g. 60s or 5min"
     )
     add_json_argument(parser, AttachDocument, may_be_file=True)
-    parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page")
+    parser.add_argument("--html", type=out_file, metavar="PAGE", help="also write a page")
     parser.add_argument(
         "--write-study",
         type=Path,

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -22,7 +21,7 @@ from knobscope.commands.table.table import (
     read_table,
     response_name,
 )
-from knobscope.documents import write_document
+from knobscope.documents import out_file, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.processes.parallel import map_over_processes
@@ -260,7 +259,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--seed", type=read_seed, default=plan.seed, help="default: %(default)s")
     parser.add_argument(
         "--html",
-        type=Path,
+        type=out_file,
         metavar="FILE",
         help="also write a page: R2 and mismatched conclusions by share of the settings, for all sampling methods and "
         "models, with as many trials (up to five); takes minutes",

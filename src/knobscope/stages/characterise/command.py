@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from knobscope.devices import load_device
+from knobscope.documents import out_file
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
@@ -57,7 +58,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--study", type=Path, help="study YAML, instead of DEVICE; together with --device")
     parser.add_argument("--device", metavar="NAME", help="device of the study")
     parser.add_argument("--root", type=Path, default=Path(), help="what relative device paths start from")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write: the device profile")
+    parser.add_argument("--out", type=out_file, required=True, help="JSON file to write: the device profile")
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
         "--quick",
