@@ -187,6 +187,10 @@ def test_standard_input_and_a_pipe_of_the_shell(
         (b"12, 4096, 0, 4096, 0\n13, 4096, 1, 4096, 0\n", "a log of fio"),
         (b"    0.000991321, 10587, fio, D, 4403200, 256, 131072\n", "print it without -f"),
         (b"TIME(ms)     DISK  COMM           PID    LAT(ms)\n", "biosnoop.bt"),
+        (
+            b"PAR1" + bytes(100) + b"PAR1",
+            "expected a trace in one of the formats blkparse, csv, parquet, ftrace, biosnoop",
+        ),
     ],
 )
 def test_what_is_no_trace_is_named_with_what_to_do(

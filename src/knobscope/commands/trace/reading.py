@@ -87,7 +87,10 @@ def open_trace(
                 raise UserError(f"{path}: {_explain_nothing(connection, chosen, file)}")
             yield Trace(connection, path, chosen, counts)
         except duckdb.Error as problem:
-            raise UserError(f"{path}: not readable as {chosen}: {describe_refusal(problem)}") from problem
+            expected = f"a trace in one of the formats {', '.join(FORMATS)}"
+            raise UserError(
+                f"{path}: not readable as {chosen}: {describe_refusal(problem)}; expected {expected}"
+            ) from problem
         except UserError as problem:  # about a file that nobody named
             raise UserError(re.sub(rf"{re.escape(str(spill))}/\w+", str(path), str(problem))) from problem
 
