@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from known_tables import measured
+from known_tables import known_grid, measured
 
 from knobscope.commands.table.guards import Guards, find_guards, missed_separators
 from knobscope.commands.table.rank import rank_table
@@ -32,10 +32,9 @@ def two_places(rows: int = 190, knobs: int = 60, seed: int = 3) -> tuple[pd.Data
 
 def test_nothing_is_found_in_a_design() -> None:
     guards = guard(*design())
-    assert (guards.aliased, guards.sample, guards.censored, guards.jump, guards.duplicates) == (
-        (),
-        None,
-    ) + (None,) * 3
+    assert guards.aliased == ()
+    parts = (guards.sample, guards.ordered, guards.censored, guards.jump, guards.duplicates)
+    assert parts == (None,) * 5
     assert guards.doubt() is None
 
 
@@ -80,6 +79,25 @@ def test_a_tuners_rows_are_no_random_sample() -> None:
 def test_one_knob_in_two_columns_does_not_make_a_grid_a_history() -> None:
     frame, speed = design(knobs=3)
     assert guard(frame.assign(**{"noK0": 1 - frame.k0}), speed).sample is None
+
+
+@pytest.mark.parametrize("levels", [[1, 2, 4, 8], ["delta", "alpha", "omega", "beta"], [8, 4, 2, 1]])
+def test_a_knob_that_alone_follows_the_order_of_the_rows_is_named(levels: list[int | str]) -> None:
+    """A knob that was raised from day to day, while the machine became slower: no row can tell them apart."""
+    frame, speed = design(rows=200)
+    frame["size"] = np.repeat(levels, 50)
+    guards = guard(frame, speed * np.exp(-np.arange(200) / 400))
+    assert guards.ordered is not None and guards.ordered.knobs == ("size",)
+    assert guards.ordered.text().startswith("only size follows the order of the rows: if they were measured in")
+    assert guards.doubt() is None
+    shuffled = frame.sample(frac=1, random_state=1)
+    assert guard(shuffled, speed).ordered is None
+    assert guard(frame[:40], speed[:40]).ordered is None  # of so few chance does the same
+
+
+def test_a_sorted_grid_has_no_order_of_time() -> None:
+    table = known_grid()
+    assert guard(table.drop(columns="y"), table.y.to_numpy()).ordered is None
 
 
 def test_a_limit_is_named_and_a_design_keeps_its_trust() -> None:

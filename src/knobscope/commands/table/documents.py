@@ -123,6 +123,13 @@ class MovingTogetherPart(Part):
     text: str = Field(description="The sentence.")
 
 
+class OrderedPart(Part):
+    """Knobs that follow the order of the rows, though the others do not."""
+
+    knobs: list[str]
+    text: str = Field(description="The sentence.")
+
+
 class CensoredPart(Part):
     """An extreme response that many rows share, such as a time limit."""
 
@@ -180,6 +187,7 @@ class RankDocument(Part):
     )
     aliased: list[list[str]] = Field(description="Groups of knobs that the rows cannot distinguish, ranked as one.")
     sample: MovingTogetherPart | None = Field(description="Null where knobs are set independently, as in a design.")
+    ordered: OrderedPart | None = Field(description="Null where no knob alone follows the order of the rows.")
     censored: CensoredPart | None = Field(description="Null where no limit of the response was found.")
     jump: JumpPart | None = Field(description="Null where no knob changes the response tenfold or more.")
     duplicates: DuplicatesPart | None = Field(description="Null where no row is a copy of another.")

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.statistics.arrays import Bools, Floats
+from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.design import Settings
 from knobscope.statistics.ranks import rank_values
+from knobscope.text.formats import join_words
 
 #: A side of a split has so many rows at least, and this share of them.
 _LEAST_ROWS, _LEAST_SHARE = 3, 0.02
@@ -32,6 +33,9 @@ _TOGETHER, _ROWS_PER_KNOB, _TOGETHER_FEW = 0.035, 10, 0.01
 _CERTAIN = 3.0
 #: A squared correlation above this is of one knob in two columns.
 _ONE_KNOB = 0.999
+#: A knob follows the order of the rows from this correlation with their number on, where the others resemble the row
+#: before by less: in a sorted grid they resemble it, too. Of fewer rows chance does the same.
+_FOLLOWS, _RESEMBLES, _ROWS_IN_ORDER = 0.8, 0.2, 50
 #: An extreme of the response is a limit when so many rows share it, this share of all, and many times as many as share
 #: another value.
 _LEAST_LIMITED, _LIMITED, _MORE_OFTEN = 3, 0.01, 10
@@ -59,11 +63,26 @@ class MovingTogether:
 
     def text(self) -> str:
         """Return the sentence."""
-        order = ", and rows resemble the row before" if self.like_the_row_before > 0.2 else ""
+        order = ", and rows resemble the row before" if self.like_the_row_before > _RESEMBLES else ""
         return (
             "the rows are no random sample: knobs move together (typical correlation "
             f"{self.correlation:.2f}, by chance {self.by_chance:.2f}{order}), as in the history of a tuner, so a knob "
             "that goes with speed need not cause it"
+        )
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Knobs that follow the order of the rows, though the others were set without regard to it."""
+
+    knobs: tuple[str, ...]
+
+    def text(self) -> str:
+        """Return the sentence."""
+        follow, its = ("follows", "its") if len(self.knobs) == 1 else ("follow", "their")
+        return (
+            f"only {join_words(list(self.knobs))} {follow} the order of the rows: if they were measured in that order, "
+            f"whatever else changed meanwhile counts as {its} effect"
         )
 
 
@@ -119,6 +138,7 @@ class Guards:
     splits: tuple[Split, ...]  # of each knob with two sides
     aliased: tuple[tuple[str, ...], ...]  # groups of knobs, the best split first
     sample: MovingTogether | None
+    ordered: Ordered | None
     censored: Censored | None
     jump: Jump | None
     duplicates: Duplicates | None
@@ -135,7 +155,7 @@ class Guards:
 
     def to_json(self) -> dict[str, Any]:
         """Return the keys of the document."""
-        parts = {name: getattr(self, name) for name in ("sample", "censored", "jump", "duplicates")}
+        parts = {name: getattr(self, name) for name in ("sample", "ordered", "censored", "jump", "duplicates")}
         return {
             "aliased": [list(group) for group in self.aliased],
             **{name: None if part is None else {**asdict(part), "text": part.text()} for name, part in parts.items()},
@@ -160,6 +180,7 @@ def find_guards(settings: Settings, response: Floats, raw: Floats | None = None)
         splits,
         aliased,
         _find_moving_together(distinct),
+        _find_ordered(settings),
         _find_censored(raw),
         _find_jump(splits, aliased, raw[first]),
         _count_duplicates(settings, raw),
@@ -238,6 +259,29 @@ def _find_moving_together(settings: Settings) -> MovingTogether | None:
         return None
     before = float(np.abs((codes[1:] * codes[:-1]).mean(axis=0)).mean())
     return MovingTogether(float(np.sqrt(beyond)), float((rows - 1) ** -0.5), before)
+
+
+def _find_ordered(settings: Settings) -> Ordered | None:
+    """Return the knobs that rise or fall with the number of the row; words rise in the order of the table."""
+    names = [name for name, column in zip(settings.factors, settings.codes.T, strict=True) if np.ptp(column) > 0]
+    if len(settings) < _ROWS_IN_ORDER or not names:
+        return None
+    codes = np.column_stack([_ordered_codes(settings, name) for name in names]).astype(float)
+    codes = (codes - codes.mean(axis=0)) / codes.std(axis=0)
+    number = np.arange(len(codes)) - (len(codes) - 1) / 2
+    follows = np.abs(number @ codes) / (len(codes) * number.std()) >= _FOLLOWS
+    others = codes[:, ~follows]
+    if not follows.any() or not others.size or np.abs((others[1:] * others[:-1]).mean(axis=0)).mean() > _RESEMBLES:
+        return None
+    return Ordered(tuple(name for name, does in zip(names, follows, strict=True) if does))
+
+
+def _ordered_codes(settings: Settings, name: str) -> Ints:
+    codes = settings.column(name)
+    if settings.numbers(name) is not None:
+        return codes
+    _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[numbers]
 
 
 def _find_censored(response: Floats) -> Censored | None:

@@ -47,7 +47,7 @@ PARTS = 4
 #: The form of a model is chosen on so many settings at most.
 MOST_FITTED = 5000
 #: Keys of the document with a guard's sentence.
-GUARD_KEYS = ("jump", "sample", "censored", "duplicates")
+GUARD_KEYS = ("jump", "sample", "ordered", "censored", "duplicates")
 
 
 @dataclass(frozen=True)
