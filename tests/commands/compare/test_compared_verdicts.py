@@ -1,5 +1,6 @@
 """Rankings and mismatches of two studies."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -155,3 +156,20 @@ def test_a_study_without_verdicts_is_not_taken_for_one_without_mismatches(
     assert comparison.cases[0].mismatches == []
     assert no_mismatch_sentence(comparison) == "Mismatches cannot be compared: no rule was asked in B."
     assert summarise(comparison)[-2] == no_mismatch_sentence(comparison)
+
+
+def test_mismatches_of_two_files_are_not_one(make_database: Make, compare: Compare, changed: Changed) -> None:
+    """The order of one file is lost in A, and that of another one in B; each study judged both."""
+
+    def of_file(file: str, verdict: str) -> str:
+        evidence = json.dumps({"file": file, "op": "read"})
+        return finding(verdict, rule="access_pattern", evidence=f"'{evidence}'", sentence=f"'{file} is {verdict}.'")
+
+    by_case = "UPDATE findings SET knob = NULL, value = NULL"
+    a = changed(make_database(seed=1), of_file("orders", "mismatch"), of_file("items", "none"), by_case)
+    b = changed(make_database(seed=2), of_file("orders", "none"), of_file("items", "mismatch"), by_case)
+    told = [(mismatch_words(one), one.sentence_a, one.sentence_b) for one in compare(a, b).cases[0].mismatches]
+    assert told == [
+        ("only in A: B judged it and found none", "orders is mismatch.", "orders is none."),
+        ("only in B: A judged it and found none", "items is none.", "items is mismatch."),
+    ]

@@ -12,7 +12,11 @@ from knobscope.specs import Case
 #: What a study says of a mismatch that the other one found.
 Other = Literal["mismatch", "none", "insufficient", "withdrawn", "not_judged"]
 
-_Key = tuple[str, str | None, str | None, str | None]
+#: What a finding is about, apart from a knob's value: the device that it compares with, a file and what is done to it.
+_Subject = tuple[str | None, str | None, str | None]
+_WHAT = ("lower_device", "file", "op")
+_Key = tuple[str, str | None, str | None, _Subject]
+_WHOLE_CASE: _Subject = (None, None, None)
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,7 @@ def _judged(study: StudyTables, case: Case, devices: Mapping[str, str]) -> dict[
     """Return the findings of a case by what was asked; a value that two rows name keeps the graver one."""
     findings: dict[_Key, Row] = {}
     for row in study.of_case("findings", case):
-        lower = _lower_device(row)
-        key = (row["rule"], row["knob"], row["value"], None if lower is None else devices.get(lower, lower))
+        key = (row["rule"], row["knob"], row["value"], _read_subject(row, devices))
         if key not in findings or _verdict(row) == "mismatch":
             findings[key] = row
     return findings
@@ -63,14 +66,16 @@ def _judged(study: StudyTables, case: Case, devices: Mapping[str, str]) -> dict[
 
 def _answer(judged: Mapping[_Key, Row], key: _Key) -> Row | None:
     """Return what a study says to a question, or to that of the whole case: why no value could be judged, perhaps."""
-    whole = judged.get((key[0], None, None, None))
+    whole = judged.get((key[0], None, None, _WHOLE_CASE))
     return judged.get(key) or (whole if whole is not None and _verdict(whole) != "mismatch" else None)
 
 
-def _lower_device(row: Row) -> str | None:
+def _read_subject(row: Row, devices: Mapping[str, str]) -> _Subject:
     evidence = json.loads(row["evidence"] or "{}")
-    name = evidence.get("lower_device") if isinstance(evidence, dict) else None
-    return None if name is None else str(name)
+    if not isinstance(evidence, dict):
+        return _WHOLE_CASE
+    lower, file, op = (None if (name := evidence.get(key)) is None else str(name) for key in _WHAT)
+    return None if lower is None else devices.get(lower, lower), file, op
 
 
 def _verdict(row: Row) -> Other:
