@@ -4,12 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import yaml
 
-from knobscope.commands.models import fit_from_prior, write_prior
+from knobscope.commands.models import fit_from_prior, saving, write_prior
+from knobscope.durable_files import write_sealed
 from knobscope.specs import Dbms, Prior, SpecErrors, check_prior_version, load_study, major_version
 from knobscope.specs.reading.source import load_document
+from knobscope.stages.detect import create_schema
+from knobscope.tables import insert_rows
 from knobscope.workflow.fitting import describe_fitting
 
 ROOT = Path(__file__).parents[3]
@@ -86,6 +90,30 @@ def problems(path: Path) -> list[str]:
 def test_a_written_prior_is_read_as_it_was(study: Callable[..., Path]) -> None:
     path = study(make_prior())
     assert load_study(path, path.parents[2], runnable=False).prior == make_prior()
+
+
+def test_a_ranking_has_the_version_of_its_last_run(study: Callable[..., Path], tmp_path: Path) -> None:
+    """A DBMS that was updated while its study ran: 3.46.1 came after 3.9.2, and as a text before it."""
+    path, results = study(text=SCREENED), tmp_path / "results/later"
+    case = {"dbms": "sqlite", "device": "local-disk", "workload": "ycsb-a"}
+    of_runs = {**case, "phase": "screen", "status": "ok", "workload_class": "write"}
+    fit, profile = results / "/".join(case.values()) / "fit/0.json", results / "devices/local-disk.json"
+    for file in (fit, profile):
+        file.parent.mkdir(parents=True)
+    about = {"holdout_r2": 0.9, "trustworthy": True, "reason_trust": "held-out R2 is 0.9"}
+    write_sealed(fit, {**about, "importance": [knob("journal_mode", 1)]})
+    write_sealed(profile, {"device": "local-disk"})
+    with duckdb.connect(str(results / "study.duckdb")) as connection:
+        create_schema(connection)
+        insert_rows(connection, "fits", [{**case, "round": 0, "model": "anova", "runs": 2}])
+        rows = [
+            {**of_runs, "run_id": version, "dbms_version": version, "started_at": f"2026-11-{day}"}
+            for day, version in ((20, "3.9.2"), (21, "3.46.1"))
+        ]
+        insert_rows(connection, "runs", rows)
+    specs = load_study(path, path.parents[2], runnable=False)
+    (ranked,) = saving.make_prior(specs, results, "later").rankings
+    assert ranked.dbms_version == "3.46.1"
 
 
 def test_a_prior_can_be_given_as_a_file(study: Callable[..., Path]) -> None:

@@ -57,7 +57,7 @@ def make_prior(specs: StudySpecs, results: Path, name: str) -> Prior:
 
 def _facts_of_runs(data: Any, fit: Mapping[str, Any]) -> dict[str, Any]:
     rows: list[dict[str, Any]] = data.rows(
-        "SELECT max(dbms_version) AS dbms_version, any_value(workload_class) AS workload_class,"
+        "SELECT arg_max(dbms_version, started_at) AS dbms_version, any_value(workload_class) AS workload_class,"
         " max(started_at) AS measured FROM runs"
         " WHERE phase = 'screen' AND status = 'ok' AND dbms = ? AND device = ? AND workload = ?",
         fit["dbms"],
