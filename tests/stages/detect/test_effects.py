@@ -1,5 +1,6 @@
 """Effects of single knobs: truth is found, noise is not, and what is missing stays unknown."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -196,6 +197,13 @@ def throughput(runs: pd.DataFrame) -> pd.DataFrame:
     stalled = runs["run_id"].isin([run for run, _ in find_stalled_runs(runs)])
     effects, _ = effects_of_case(runs.assign(throughput_ops=runs["throughput_ops"].mask(stalled)), 0.05)
     return effects[effects["metric"] == "throughput_ops"].set_index("value")
+
+
+def test_how_long_a_run_stalled_is_a_plain_number(draw_sweep: Draw) -> None:
+    runs = draw_sweep(np.random.default_rng(21), 3, 20)
+    runs.loc[runs.index[runs["value"] == "7"][1], "throughput_ops"] /= 1500
+    ((_, reason),) = find_stalled_runs(runs)
+    assert re.match(r"it stalled: 1,\d{3} times slower", reason)
 
 
 def test_a_stalled_run_decides_no_effect(draw_sweep: Draw) -> None:

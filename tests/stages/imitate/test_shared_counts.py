@@ -78,6 +78,18 @@ def test_flushes_that_are_not_more_but_longer_are_not_refuted(flushes: float, an
     assert answer is False or "hardly flushes more often per operation than fast" in str(outcome.obstacle)
 
 
+def test_what_an_idle_device_allows_is_not_rounded_away() -> None:
+    seldom_busy = Setting("slow", committed(2000), "fast", committed(1000), 1.1, 0.03, 1)
+    told = judge("flush", seldom_busy, 1, 1.1, 1.1)
+    assert told.is_borne_out is False
+    assert told.sentences.endswith("makes the DBMS at most 1.03x as fast, and fast is 1.10x as fast.")
+
+
+def test_large_ratios_are_plain_numbers() -> None:
+    told = judge("flush", Setting("slow", committed(2000), "fast", committed(1000), 150.0, 1.0, 1), 1, 1.1, 1.1)
+    assert "where the DBMS did 150 times as many." in told.sentences
+
+
 @pytest.mark.parametrize(("factor", "times"), [("flush", (1, 1, 1)), ("write_size", (1, 1, 1, 1, 1))])
 def test_replicas_that_show_no_difference_refute_also_what_may_be_shared(factor: str, times: tuple[float, ...]) -> None:
     refuted = judge(factor, compare_cpu(8, 0.0005, 10, 8), *times)

@@ -24,6 +24,7 @@ from knobscope.statistics.series import (
     measure_shapes,
 )
 from knobscope.statistics.stalls import find_stalls
+from knobscope.text.formats import format_number
 
 if TYPE_CHECKING:
     import duckdb
@@ -91,8 +92,8 @@ def find_stalled_runs(runs: "pd.DataFrame") -> Iterator[tuple[str, str]]:
         group = case.groupby(["block_id", "session"], dropna=False, sort=False).ngroup().to_numpy(np.int64)
         log = METRICS["throughput_ops"].response(case["throughput_ops"].to_numpy(float))
         for index in np.flatnonzero(find_stalls(log, setting, group)):
-            slower = np.exp(np.nanmedian(log[setting == setting[index]]) - log[index])
-            yield names[index], f"it stalled: {slower:.2g} times slower than the median run of its configuration"
+            slower = format_number(np.exp(np.nanmedian(log[setting == setting[index]]) - log[index]))
+            yield names[index], f"it stalled: {slower} times slower than the median run of its configuration"
 
 
 def _read_series(connection: "duckdb.DuckDBPyConnection") -> dict[str, Series]:

@@ -1,5 +1,6 @@
 """The trial of each factor that rules blame: which replicas fio runs, and what has to come out."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
@@ -31,7 +32,7 @@ from knobscope.stages.imitate.verdict import (
     loses_nothing,
     may_be_io,
 )
-from knobscope.text.formats import format_micros, format_number, format_share, format_size, loosen_units
+from knobscope.text.formats import format_fold, format_micros, format_number, format_share, format_size, loosen_units
 
 Replica = tuple[Pattern, Figure]
 Figures = list[list[float]]  # of each replica, in each round
@@ -242,11 +243,11 @@ def _within_busy_time(setting: Setting, claims: list[Answer], sentences: str) ->
     """Return what claims about the difference of two settings come to, if the device is busy for long enough."""
     if may_be_io(setting.measured, setting.busy_share):
         return Outcome(all_hold(claims), sentences)
-    most = format_number(most_gain(setting.busy_share))
+    most = format_fold(math.log(most_gain(setting.busy_share)))
     return Outcome(
         False,
-        f"{sentences} {_tell_busy(setting)}, so better I/O makes the DBMS at most {most}x as fast, and "
-        f"{setting.other_name} is {format_number(setting.measured)}x as fast.",
+        f"{sentences} {_tell_busy(setting)}, so better I/O makes the DBMS at most {most} as fast, and "
+        f"{setting.other_name} is {format_fold(math.log(setting.measured))} as fast.",
     )
 
 
@@ -284,7 +285,8 @@ def _compare(setting: Setting, figures: Figures, change: str) -> tuple[Compariso
         text = f"{setting.other_name} does no I/O."
     else:
         text = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
-        text += "." if comparison.is_reproduced else f", where the DBMS did {setting.measured:.2g} times as many."
+        measured = format_number(setting.measured)
+        text += "." if comparison.is_reproduced else f", where the DBMS did {measured} times as many."
     return comparison, f"{text} With {change} and nothing else changed: {comparison.exchanged}."
 
 

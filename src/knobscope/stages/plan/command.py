@@ -17,6 +17,7 @@ from knobscope.stages.plan.rounds import case_space, plan_reinforcement, plan_sc
 from knobscope.stages.plan.sampling import Key
 from knobscope.tables import PlanRow, write_table
 from knobscope.tables.responses import RESPONSES
+from knobscope.text.formats import format_number
 
 
 def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:
@@ -58,8 +59,9 @@ def _tell_costly(specs: StudySpecs, case: Case, earlier: Mapping[Key, float]) ->
     if sampling_method(specs, case) == "narrowing":
         for costly_setting in find_costly(case_space(specs, case), earlier):
             setting = " with ".join(f"{knob} = {value_text(value)}" for knob, value in costly_setting.values.items())
-            slower = f"{costly_setting.times_slower:.3g} times slower in {costly_setting.configurations} configurations"
-            print(f"from now on without {setting}: {slower}", file=sys.stderr)
+            slower = f"{format_number(costly_setting.times_slower)} times slower"
+            where = f"in {costly_setting.configurations} configurations"
+            print(f"from now on without {setting}: {slower} {where}", file=sys.stderr)
 
 
 def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -> list[PlanRow]:
