@@ -78,6 +78,7 @@ def test_a_mismatch_is_clear_whatever_an_interval_of_95_percent_holds(
         ("query", "'w' AS workload,", "", "rule.sql:1: file: found no column 'workload'; expected at least dbms"),
         ("query", "AS effect", "AS afect", "found a column 'afect'; expected some of dbms"),
         ("query", "'none' AS", "'maybe' AS", "verdict 'maybe'; expected one of mismatch, none, insufficient"),
+        ("query", "AS effect", "AS effect, 0 AS penalty", "rule.sql returns penalty 0; expected a factor"),
         ("query", "getvariable('gap')", "no_such()", "rule.sql:5: .*no_such does not exist"),
         (
             "query",
@@ -149,6 +150,12 @@ def test_no_penalty_exceeds_what_the_busy_time_of_the_device_allows(make_study: 
     assert "The device is busy for 80 % of the time, so better I/O could gain at most 5x." in row["sentence"]
     limit = json.loads(row["evidence"])["limit"]
     assert (limit["busy_share"], limit["without"]) == (pytest.approx(0.8), 100)
+
+
+def test_a_limit_near_one_is_told_as_the_penalty_is(make_study: Make, tmp_path: Path) -> None:
+    row = judge_mine(make_study(busy=0.03), tmp_path)
+    assert row["penalty"] == pytest.approx(1 / 0.97)
+    assert row["sentence"].endswith("busy for 3 % of the time, so better I/O could gain at most 1.03x.")
 
 
 def test_a_device_that_is_busy_all_the_time_limits_nothing(make_study: Make, tmp_path: Path) -> None:

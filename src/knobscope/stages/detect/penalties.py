@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from knobscope.specs import Rule
 from knobscope.stages.detect.evidence import find_busy_share, find_runs_behind
 from knobscope.tables.detection import ReturnedRow
-from knobscope.text.formats import format_number, format_share, loosen_units
+from knobscope.text.formats import format_fold, format_share, loosen_units
 
 if TYPE_CHECKING:
     import duckdb
@@ -41,7 +41,7 @@ def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "Ret
     row["penalty"] = most
     return loosen_units(
         f" The device is busy for {format_share(busy_share)} of the time, so better I/O could gain "
-        f"at most {format_number(most)}x."
+        f"at most {format_fold(math.log(most))}."
     )
 
 

@@ -165,6 +165,8 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
         row["evidence"] = json.loads(row["evidence"] or "{}")
         if row["verdict"] not in VERDICTS:
             raise UserError(f"{path} returns verdict {row['verdict']!r}; expected one of {', '.join(VERDICTS)}")
+        if row["penalty"] is not None and row["penalty"] <= 0:
+            raise UserError(f"{path} returns penalty {row['penalty']:g}; expected a factor: 1.5 for half as much again")
     return cast("list[ReturnedRow]", rows)
 
 
