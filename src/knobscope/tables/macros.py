@@ -151,7 +151,8 @@ TABLE_MACROS: dict[str, str] = {
     # Effects of all values on one metric, to be joined by case, knob and value.
     "effects_on(asked)": "SELECT * FROM effects WHERE metric = asked",
     # How many threads serve the clients of a case at a time: one each, unless waits show fewer. An event loop serves
-    # all of them alone, so what it waits for all of them wait for. NULL where neither is known (imported tables).
+    # all of them alone, so what it waits for all of them wait for. NULL where neither is known (imported tables). Runs
+    # of the default configuration tell it: in others the number of clients may be a factor.
     "serving_threads()": f"""
         WITH served AS (
             SELECT run_id, nullif(max(threads), 0) AS sessions
@@ -159,8 +160,9 @@ TABLE_MACROS: dict[str, str] = {
         )
         SELECT dbms, device, workload,
             least(any_value(threads), median(sessions)) AS serving
-        FROM cases LEFT JOIN (SELECT run_id, dbms, device, workload, sessions FROM served JOIN runs USING (run_id))
-            USING (dbms, device, workload)
+        FROM cases LEFT JOIN (
+            SELECT dbms, device, workload, sessions FROM served JOIN runs USING (run_id) WHERE is_sentinel
+        ) USING (dbms, device, workload)
         GROUP BY dbms, device, workload
     """,  # noqa: S608 - a name of ours
     # How often in each second the slower and the faster setting do what a metric counts per operation (as differences),

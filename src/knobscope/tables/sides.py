@@ -30,7 +30,8 @@ SIDE_VIEWS: dict[str, str] = {
     # How much longer the 95th and the 99th percentile of latency are with a value, from pairs of runs of one session:
     # median of the logarithms of their ratios (Hodges and Lehmann's estimate), and its 95 % interval by ranks
     # (Wilcoxon's test within sessions); no interval where the runs are so few that chance alone may put all ratios on
-    # one side in more than one of twenty cases. A stalled run moves neither by more than its place in the order.
+    # one side in more than one of twenty cases. A stalled run moves none of them, nor the medians of the sides, by more
+    # than its place in the order.
     "tails_behind": """
         WITH runs_of AS (
             SELECT b.dbms, b.device, b.workload, b.knob, b.value, side, r.block_id, r.session,
@@ -51,7 +52,8 @@ SIDE_VIEWS: dict[str, str] = {
                 2 * exp(sum(
                     lgamma(len(changed) + 1) + lgamma(len(unchanged) + 1) - lgamma(len(changed) + len(unchanged) + 1)
                 )) AS least_p,
-                exp(avg(list_avg(changed))) AS value_us, exp(avg(list_avg(unchanged))) AS reference_us
+                exp(list_median(flatten(list(changed)))) AS value_us,
+                exp(list_median(flatten(list(unchanged)))) AS reference_us
             FROM sessions
             GROUP BY ALL
         )

@@ -57,6 +57,19 @@ def test_a_single_stalled_run_is_no_tail(make_study: Make) -> None:
     assert "mismatch" not in set(findings["verdict"])
 
 
+def test_times_told_agree_with_how_many_times_longer_they_are(make_study: Make) -> None:
+    """A stalled run moves the means of both sides, but neither their medians nor the median of their ratios."""
+
+    def stall(run: dict[str, Any]) -> None:
+        if not run["is_sentinel"] and run["repeat"] == 0:
+            run["latency_p99_us"] *= 1000
+
+    study = make_study(truth={("page", "16"): Truth(tail=1.8)}, repeats=5, noise=0.015, tweak=stall)
+    row = study.judge("tail").set_index(["knob", "value"]).loc[("page", "16")]
+    told = json.loads(row["evidence"])["latency_us"]
+    assert told["after"] / told["before"] == pytest.approx(row["penalty"], rel=0.2)
+
+
 def test_throughput_that_is_not_known_well_enough_leaves_it_open(make_study: Make) -> None:
     study = make_study(truth={("page", "16"): Truth(tail=0.7)}, noise=0.25, repeats=5, knobs=("page", "pause"))
     row = study.judge("tail").set_index(["knob", "value"]).loc[("page", "16")]

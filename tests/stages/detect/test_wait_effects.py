@@ -1,7 +1,11 @@
 """Time of sessions per operation as a response: its changes are estimated, and unknown where nobody watched."""
 
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 from generated_studies import Study, Truth
@@ -64,3 +68,12 @@ def test_where_waits_were_not_watched_nothing_is_known(make_study: Make) -> None
     study = make_study(knobs=("sync", "buffer"), truth=TRUTH, repeats=4)
     assert not any(name.startswith("wait_") for name in changes(study, "sync", "none").index)
     assert study.query("SELECT count(wait_flush_us_per_op) AS known FROM run_metrics")["known"].item() == 0
+
+
+def test_who_serves_is_what_the_default_configuration_shows(study: Study, tmp_path: Path) -> None:
+    """Where the number of clients is a factor of a screening, most of its runs may have fewer."""
+    copied = tmp_path / "study.duckdb"
+    shutil.copy(study.database, copied)
+    with duckdb.connect(str(copied)) as database:
+        database.execute("UPDATE waits SET threads = 1 WHERE run_id IN (SELECT run_id FROM runs WHERE NOT is_sentinel)")
+    assert replace(study, database=copied).query("SELECT serving FROM serving_threads()")["serving"].item() == 2
