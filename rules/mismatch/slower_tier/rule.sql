@@ -32,6 +32,7 @@ judged AS (
         c.knob IS NOT NULL AND coalesce(d.slower OR (d.later AND NOT c.slower), false) AS as_default,
         coalesce(d.slower, false) AS default_slower,
         (c.slower OR c.later) AND NOT as_default AS is_mismatch,
+        c.slower OR NOT is_mismatch AS decides,  -- not where the latency alone makes it a mismatch
         CASE
             WHEN c.q_value IS NULL THEN 'one_block'
             WHEN c.slower OR c.later THEN NULL
@@ -65,12 +66,13 @@ alone AS (
 SELECT
     dbms, device, workload, knob, value,
     CASE WHEN is_mismatch THEN 'mismatch' WHEN obstacle IS NOT NULL THEN 'insufficient' ELSE 'none' END AS verdict,
-    exp(estimate) - 1 AS effect,
-    exp(low) - 1 AS effect_low,
-    exp(high) - 1 AS effect_high,
+    CASE WHEN decides THEN exp(estimate) - 1 END AS effect,
+    CASE WHEN decides THEN exp(low) - 1 END AS effect_low,
+    CASE WHEN decides THEN exp(high) - 1 END AS effect_high,
     CASE WHEN verdict = 'mismatch' THEN CASE WHEN slower THEN exp(-estimate) ELSE exp(latency) END END AS penalty,
     {
-        lower_device: lower_device, throughput_ratio: exp(estimate), q_value: q_value, slower: slower, later: later,
+        lower_device: lower_device, throughput: {effect: exp(estimate) - 1, low: exp(low) - 1, high: exp(high) - 1},
+        throughput_ratio: exp(estimate), q_value: q_value, slower: slower, later: later,
         latency: {effect: exp(latency) - 1, low: exp(latency_low) - 1, high: exp(latency_high) - 1, q_value: latency_q},
         as_default: as_default, default_slower: default_slower, obstacle: obstacle, is_not_slower: rules_out_loss(low), smallest: smallest_effect(low, high)
     } AS evidence

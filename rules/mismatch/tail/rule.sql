@@ -20,12 +20,13 @@ WITH percentiles AS (
         r.q_value <= getvariable('fdr') AND exp(abs(b.estimate)) - 1 >= getvariable('tail_gap') AND b.low * b.high > 0
             AS differs,
         greatest(b.high, -b.low) < ln(1 + getvariable('tail_gap')) AS is_even,
-        least(abs(b.low), abs(b.high)) AS at_least
+        least(abs(b.low), abs(b.high)) AS at_least,
+        {differs: coalesce(differs, false), is_open: NOT coalesce(is_even, false), size: abs(b.estimate)} AS weight
     FROM tails_behind b
     JOIN effects r USING (dbms, device, workload, knob, value, metric)
 ),
 
--- The percentile that differs, and of two the one that differs more.
+-- The percentile that differs, or that may differ, and of two the one that differs more.
 tails AS (
     SELECT dbms, device, workload, knob, value,
         bool_and(coalesce(is_even, false)) AS all_even,
@@ -34,10 +35,10 @@ tails AS (
                 percentile: percentile, estimate: estimate, low: low, high: high, q_value: rank_q, differs: differs,
                 at_least: at_least, before: reference_us, after: value_us
             },
-            {differs: coalesce(differs, false), size: abs(estimate)}
+            weight
         ) AS tail,
-        min_by({percentile: percentile, effect: exp(estimate) - 1, low: exp(low) - 1, high: exp(high) - 1},
-            {differs: coalesce(differs, false), size: abs(estimate)}) AS other
+        min_by({percentile: percentile, effect: exp(estimate) - 1, low: exp(low) - 1, high: exp(high) - 1}, weight)
+            AS other
     FROM percentiles
     GROUP BY ALL
 ),

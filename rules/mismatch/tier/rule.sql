@@ -27,7 +27,7 @@ pairs AS (
 ),
 
 comparisons AS (
-    SELECT p.*, higher_device AS device, v.knob, v.value, v.baseline, v.step, v.mechanism,
+    SELECT p.*, p.higher_device AS device, v.knob, v.value, v.baseline, v.step, v.mechanism,
         c.estimate, c.low, c.high, c.q_value,
         -- The sign of an effect that a higher tier may weaken; without one, a gap in either direction counts.
         CASE
@@ -40,7 +40,7 @@ comparisons AS (
             is_significant(l.estimate, l.q_value) AND is_significant(h.estimate, h.q_value)
                 AND sign(l.estimate) <> sign(h.estimate), false
         ) AS opposite,
-        CASE WHEN l.low IS NULL THEN lower_device ELSE higher_device END AS unknown_device,
+        CASE WHEN l.low IS NULL THEN p.lower_device ELSE p.higher_device END AS unknown_device,
         CASE
             WHEN c.q_value IS NOT NULL THEN NULL
             WHEN l.low IS NULL THEN lack_of_runs(l.runs, l.blocks, l.estimate)
@@ -50,12 +50,15 @@ comparisons AS (
     JOIN (
         SELECT DISTINCT dbms, workload, knob, value, baseline, step, mechanism FROM throughput
     ) v USING (dbms, workload)
-    LEFT JOIN tier_contrasts c USING (dbms, workload, knob, value, baseline, lower_device, higher_device)
+    LEFT JOIN tier_contrasts c
+        ON (c.dbms, c.workload, c.lower_device, c.higher_device)
+            = (p.dbms, p.workload, p.lower_device, p.higher_device)
+        AND (c.knob, c.value) = (v.knob, v.value) AND c.baseline IS NOT DISTINCT FROM v.baseline
     LEFT JOIN throughput l
-        ON l.device = lower_device
+        ON l.device = p.lower_device
         AND (l.dbms, l.workload, l.knob, l.value) = (p.dbms, p.workload, v.knob, v.value)
     LEFT JOIN throughput h
-        ON h.device = higher_device
+        ON h.device = p.higher_device
         AND (h.dbms, h.workload, h.knob, h.value) = (p.dbms, p.workload, v.knob, v.value)
 ),
 
@@ -88,7 +91,9 @@ judged AS (
         END AS possible,
         CASE
             WHEN lacking IS NOT NULL THEN lacking
-            WHEN NOT differs AND possible > ln(1 + getvariable('tier_gap')) THEN 'noise'
+            WHEN differs OR possible <= ln(1 + getvariable('tier_gap')) THEN NULL
+            WHEN fades THEN 'reversal'
+            ELSE 'noise'
         END AS obstacle
     FROM (FROM comparisons UNION ALL BY NAME FROM alone)
 )

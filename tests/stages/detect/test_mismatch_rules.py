@@ -274,7 +274,11 @@ def test_tier_cannot_tell_where_an_effect_that_fades_may_have_turned_round(make_
     study = make_study(devices=("hdd", "nvme"), truth=truth, noise=0.25)
     rows = study.judge("tier").set_index(["knob", "value"])
     assert rows.loc[("page", "16"), "verdict"] == "insufficient"
-    assert "Cannot judge whether the tiers differ" in rows.loc[("page", "16"), "sentence"]
+    sentence = rows.loc[("page", "16"), "sentence"]
+    assert re.search(
+        r"smaller on the higher tier: [^;]* behind \(95 % interval [^;]*\); whether it is reversed", sentence
+    )
+    assert "whether the tiers differ" not in sentence
 
 
 def test_tier_needs_the_effect_on_both_devices(make_study: Make) -> None:
@@ -369,6 +373,7 @@ def test_slower_tier_sees_what_only_the_latency_tells(make_study: Make) -> None:
     assert default["verdict"] == "mismatch"
     assert default["penalty"] == pytest.approx(1.6, rel=0.05)
     assert json.loads(default["evidence"])["slower"] is False
+    assert pd.isna(default["effect"])  # that on throughput is none
     assert re.search("95th percentile of latency: (59|60|61) % longer", default["sentence"])
 
 

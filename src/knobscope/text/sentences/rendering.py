@@ -146,9 +146,12 @@ class Sentences:
             # What makes a mismatch is clear by the study's `fdr`, whatever an interval of 95 % holds.
             is_clear = True if finding["verdict"] == "mismatch" else None
             effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less, is_clear)
+            smallest = evidence.get("smallest")  # effect of which an interval so wide leaves out none
+            is_visible = smallest is not None and abs(_log(finding["effect"])) >= math.log1p(smallest)
             variables |= {
                 "effect_words": effect,
                 "outcome": _outcome(effect, f"{finding['workload']} on {finding['device']}"),
+                "evidence": {**evidence, "is_visible": is_visible},
             }
         return variables
 
