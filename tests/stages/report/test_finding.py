@@ -1,6 +1,7 @@
 """Mismatches with one cause are one, and one is told as a report for a DBMS's developers."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,18 @@ def test_a_mismatch_is_reported_with_all_that_its_reader_needs(told: str, study:
     assert all(line.count("|") == table[0].count("|") for table in tables for line in table)
     assert "\u202f" not in told
     assert "None" not in told
+
+
+def test_an_effect_of_a_mismatch_is_clear_whatever_an_interval_of_95_percent_holds(
+    changed_study: Callable[..., Path], specs: StudySpecs
+) -> None:
+    wide = "UPDATE findings SET effect = -0.06, effect_low = -0.12, effect_high = 0.01 WHERE verdict = 'mismatch'"
+    with StudyData.open(changed_study(wide), specs) as data:
+        mismatch = merge_findings(data.rows("SELECT * FROM findings"))[0]
+        told = describe_mismatch(data, mismatch, Path("specs/studies/x.yaml"))
+    table = told.split("## Where it shows")[1].split("##")[0]
+    assert "6 % slower (95 % interval 12 % slower to 1 % faster)" in table
+    assert "no clear effect" not in table
 
 
 def test_functions_of_the_server_that_read_the_knob(study: Path, specs: StudySpecs, told: str) -> None:

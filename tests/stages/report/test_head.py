@@ -166,6 +166,12 @@ def test_no_mismatch_comes_with_the_effects_that_noise_would_hide(
     words = answer(render(changed, specs, tmp_path))
     assert "No mismatch between DBMS and device" in words
     assert "Effects on throughput of less than 66 % could not be seen (half of a typical 95 % interval)." in words
+    precise = changed_study(
+        "UPDATE findings SET verdict = 'none' WHERE verdict = 'mismatch'",
+        "UPDATE effects SET low = estimate - 0.01, high = estimate + 0.01 WHERE metric = 'throughput_ops'",
+    )
+    words = answer(render(precise, specs, tmp_path))
+    assert "Effects on throughput of less than 5 % could not be seen (threshold `min_effect`)." in words
 
 
 def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
@@ -206,6 +212,19 @@ def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs
     both = "page_size = 512 B with synchronous = extra (31x slower)"
     assert f"several times slower: {both} and synchronous = full (5x slower). Such a bottleneck" in told
     # cache_size showed after the last round only.
+
+
+def test_a_pair_of_knobs_without_an_interval_says_what_it_lacks(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    pair = """
+        INSERT INTO pair_effects BY NAME SELECT DISTINCT dbms, device, workload, 'synchronous' AS knob, 'off' AS value,
+            'page_size' AS other, '{0}' AS other_value, 0.1 AS estimate, 0.1 AS alone, 0.1 AS other_alone,
+            0.3 AS together, {1} AS blocks FROM cases
+    """
+    changed = changed_study(pair.format(4096, 1), pair.format(16384, 2))
+    told = render(changed, specs, tmp_path, ON_FLASH).section("ranking")
+    assert (told.count("one block is not enough"), told.count("too few runs for an interval")) == (1, 1)
 
 
 def test_an_import_states_nothing_that_it_does_not_know(
@@ -318,3 +337,16 @@ def test_defaults_that_the_spec_chooses_are_named(changed_study: Change, specs: 
     said = " ".join("".join(element.itertext()) for element in page.all("dl") if element.get("class") == "facts")
     assert "Default configuration of sqlite" in said
     assert f"not as built in: synchronous = {knob.default} (built in: normal)" in " ".join(said.split())
+
+
+def test_what_the_study_has_as_its_default_is_named(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    """Of the settings that the spec chooses one is built in here, and the study chooses another one."""
+    dbms = specs.dbms["sqlite"]
+    knob = dbms.knobs["synchronous"].model_copy(update={"built_in": "normal"})
+    chosen = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
+    baseline = {"sqlite": {"synchronous": "normal", "mmap_size": 4096}}
+    study = specs.study.model_copy(update={"baseline": baseline})
+    page = render(changed_study(), replace(specs, study=study, dbms={**specs.dbms, "sqlite": chosen}), tmp_path)
+    said = " ".join("".join(element.itertext()) for element in page.all("dl") if element.get("class") == "facts")
+    assert "not as built in: mmap_size = 4096 (built in: 0)" in " ".join(said.split())
+    assert "synchronous" not in said

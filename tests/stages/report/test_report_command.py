@@ -1,4 +1,5 @@
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,17 @@ def test_command_writes_page_and_figures(
     assert "sqlite-two-tiers" in out.read_text()
     assert list(figures.glob("*.svg"))
     assert "figures)" in capsys.readouterr().err
+
+
+def test_no_mismatch_is_no_clean_bill_where_nothing_could_be_judged(
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["finding", str(write_specs(tmp_path, specs)), "--database"]
+    unjudged = "No mismatch was found, but none was ruled out: no question could be judged.\n"
+    for verdict, said in (("none", "No mismatch was found.\n"), ("insufficient", unjudged)):
+        changed = changed_study(f"UPDATE findings SET verdict = '{verdict}', penalty = NULL")  # noqa: S608 - ours
+        assert main([*asked, str(changed)]) == 0
+        assert capsys.readouterr().out == said
 
 
 def test_a_finished_study_needs_no_paths(

@@ -65,10 +65,11 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(study, args.root, runnable=False)
     database = args.database or Path("results") / specs.study.name / "study.duckdb"
     with StudyData.open(database, specs) as data:
-        mismatches = merge_findings(data.table(FindingRow, "SELECT * FROM findings"))
+        findings = data.table(FindingRow, "SELECT * FROM findings")
+        mismatches = merge_findings(findings)
         if args.number is None:
             if not write_document(args, _as_json(specs.study.name, mismatches)):
-                print(_list(mismatches))
+                print(_list(mismatches) if mismatches else _why_none(findings))
             return 0
         mismatch = _choose(mismatches, args.number)
         pictures = []
@@ -105,9 +106,13 @@ def _as_json(study: str, mismatches: Sequence[Mismatch], readers: Sequence[Reade
     return {"study": study, "mismatches": parts, "readers": functions}
 
 
+def _why_none(findings: Sequence[FindingRow]) -> str:
+    if all(row["verdict"] == "insufficient" for row in findings):
+        return "No mismatch was found, but none was ruled out: no question could be judged."
+    return "No mismatch was found."
+
+
 def _list(mismatches: Sequence[Mismatch]) -> str:
-    if not mismatches:
-        return "No mismatch was found."
     table = [["finding", "DBMS", "knob", "cause", "rules", "findings", "penalty"]]
     for mismatch in mismatches:
         penalty = mismatch.worst["penalty"]

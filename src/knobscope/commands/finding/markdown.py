@@ -108,7 +108,8 @@ def _effect(row: Row, more: str, less: str) -> str:
         None if row[name] is None or row[name] <= -1 else math.log1p(row[name])
         for name in ("effect", "effect_low", "effect_high")
     )
-    return UNKNOWN if estimate is None else describe_effect(estimate, low, high, more, less)
+    # That of a mismatch is clear by the study's `fdr`, whatever an interval of 95 % holds.
+    return UNKNOWN if estimate is None else describe_effect(estimate, low, high, more, less, is_clear=True)
 
 
 def _value(data: StudyData, row: Row) -> str:
@@ -226,12 +227,9 @@ def _machine(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
                 f"{loosen_units(plural(workload.threads, 'thread'))}, {workload.warmup_s:g} s of warm-up, "
                 f"{describe_window(workload.measure_s, workload.measure_operations)} measured"
             )
-    changed = data.specs.study.baseline.get(worst["dbms"], {})
     dbms = data.specs.dbms.get(worst["dbms"])
-    if dbms is not None and (chosen := dbms.list_chosen()):
+    if dbms is not None and (chosen := dbms.list_chosen(data.specs.study.baseline.get(dbms.name, {}))):
         yield f"- default configuration of {dbms.name}, not as built in: {', '.join(chosen)}"
-    if changed:
-        yield f"- default configuration of the study: {', '.join(f'`{k} = {v}`' for k, v in changed.items())}"
 
 
 def _devices(data: StudyData, mismatch: Mismatch) -> Iterator[str]:

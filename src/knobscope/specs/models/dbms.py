@@ -345,12 +345,16 @@ class Dbms(SpecModel):
         """Return the part whose device a knob of a study's layout chooses; None for every other knob."""
         return next((part for name, part in self.layout_parts.items() if part_knob(name) == knob), None)
 
-    def list_chosen(self) -> list[str]:
-        """Return the settings of the default configuration that the spec chooses instead of what is built in."""
-        return [
-            f"{name} = {self.write(name, knob.default)} (built in: {self.write(name, knob.built_in)})"
+    def list_chosen(self, baseline: Mapping[str, Value]) -> list[str]:
+        """Return the settings of a study's default configuration that are not built in: of the spec, and `baseline`."""
+        chosen = {
+            name: (baseline.get(name, knob.default), knob.default if knob.built_in is None else knob.built_in)
             for name, knob in self.knobs.items()
-            if knob.built_in is not None
+        }
+        return [
+            f"{name} = {self.write(name, value)} (built in: {self.write(name, built_in)})"
+            for name, (value, built_in) in chosen.items()
+            if not same_value(value, built_in)
         ]
 
     def list_risks(self, configuration: Mapping[str, Value], names: Iterable[str]) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log10, prod
+from math import log1p, log10, prod
 
 from knobscope.specs import Workload
 from knobscope.stages.detect import is_own_knob
@@ -207,10 +207,10 @@ def _visible(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     """Say how large an effect has to be to be seen, where nothing was: noise hides mismatches, too."""
     width = data.value("SELECT median(high - low) / 2 FROM effects WHERE metric = 'throughput_ops' AND low IS NOT NULL")
     if width is not None and not findings.mismatches:
-        yield (
-            f"Effects on throughput of less than {describe_change(width, '', '').strip()} could not be seen (half of "
-            "a typical 95 % interval)."
-        )
+        least = log1p(data.specs.study.thresholds.min_effect)
+        why = "half of a typical 95 % interval" if width > least else "threshold `min_effect`"
+        size = describe_change(max(width, least), "", "").strip()
+        yield f"Effects on throughput of less than {size} could not be seen ({why})."
 
 
 def _example(findings: FindingsSection) -> str:
@@ -297,7 +297,7 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
     )
     yield "DBMS", "; ".join(f"{row['dbms']} {join_words(row['versions'] or [UNKNOWN])}" for row in versions) or UNKNOWN
     for name, dbms in data.specs.dbms.items():
-        if chosen := dbms.list_chosen():
+        if chosen := dbms.list_chosen(data.specs.study.baseline.get(name, {})):
             yield f"Default configuration of {name}", f"not as built in: {join_words(chosen)}"
     for profile in data.rows("SELECT * FROM device_profile ORDER BY tier_rank DESC, device"):
         properties = [profile[name] for name in ("tier", "block_device", "filesystem") if profile[name]]

@@ -52,7 +52,7 @@ def _tell(data: StudyData, case: Case, row: Row) -> PairEffect:
 
 def _tell_interaction(row: Row, *, is_clear: bool) -> str:
     if row["low"] is None or math.isnan(row["low"]):
-        return "one block is not enough"
+        return "one block is not enough" if row["blocks"] < 2 else "too few runs for an interval"
     interval = f"95 % interval {describe_interval(row['estimate'], row['low'], row['high'])}"
     if is_clear:
         return f"{describe_change(row['estimate'])} than the two separate effects predict ({interval})"
