@@ -147,7 +147,8 @@ class Sentences:
             is_clear = True if finding["verdict"] == "mismatch" else None
             effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less, is_clear)
             smallest = evidence.get("smallest")  # effect of which an interval so wide leaves out none
-            is_visible = smallest is not None and abs(_log(finding["effect"])) >= math.log1p(smallest)
+            is_seen = None not in ends and not ends[0] <= 0 <= ends[1]
+            is_visible = is_seen and smallest is not None and abs(_log(finding["effect"])) >= math.log1p(smallest)
             variables |= {
                 "effect_words": effect,
                 "outcome": _outcome(effect, f"{finding['workload']} on {finding['device']}"),
