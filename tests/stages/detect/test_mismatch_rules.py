@@ -86,7 +86,7 @@ BLIND = [
     ({"monitor": "procfs", "lost_events": None}, "not monitored"),
     ({"lost_events": 3}, "lost events in every run"),
     ({"unattributed_share": 0.7}, "70 % of the reads and writes on this shared device"),
-    ({"status": "failed_start"}, "no run of the one-at-a-time round succeeded"),
+    ({"status": "failed_start"}, "there is no successful run that changes one knob alone"),
 ]
 
 

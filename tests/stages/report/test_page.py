@@ -205,8 +205,8 @@ def test_hostile_words_stay_words(changed_study: Change, specs: StudySpecs, tmp_
 def test_empty_study_says_why_everything_is_empty(empty_study: Path, specs: StudySpecs, tmp_path: Path) -> None:
     page = render(empty_study, specs, tmp_path)
     for section, words in {
-        "findings": "No run of the one-at-a-time round succeeded",
-        "effects": "No run of the one-at-a-time round succeeded",
+        "findings": "There is no successful run that changes one knob alone",
+        "effects": "There is no successful run that changes one knob alone",
         "ranking": "The study has no screening runs",
         "devices": "`knobscope characterise` measures them",
         "runs": "Nothing has been measured yet",

@@ -53,7 +53,7 @@ def build_effects(data: StudyData) -> EffectsSection:
         )
     if not sweeps:
         return EffectsSection(
-            [], empty="No run of the one-at-a-time round succeeded, so no effect of a single knob is known."
+            [], empty="There is no successful run that changes one knob alone, so no effect of a single knob is known."
         )
     if data.value("SELECT count(*) FROM effects WHERE metric = 'throughput_ops'"):
         return EffectsSection(

@@ -168,7 +168,7 @@ def _why_empty(data: StudyData) -> str:
     if not data.specs.rules:
         return "The study requests no rule (`rules` is empty)."
     if not data.value("SELECT count(*) FROM runs WHERE phase = 'sweep' AND status = 'ok'"):
-        return "No run of the one-at-a-time round succeeded, so there was nothing to judge."
+        return "There is no successful run that changes one knob alone, so there was nothing to judge."
     return "The rules returned nothing; `knobscope detect` writes the findings."
 
 
