@@ -253,7 +253,7 @@ def _losses(data: StudyData) -> Iterator[str]:
         losses = [f"{format_count(failed)} gave no result"] if failed else []
         losses += name_set_aside(data)
         share = f"{format_count(lost)} of {plural(total, 'run')} ({format_share(lost / total)})"
-        yield f"{share} were excluded: {join_words(losses)}."
+        yield f"{share} {'was' if lost == 1 else 'were'} excluded: {join_words(losses)}."
     if total and (missing := data.missing_cases):
         yield f"Not measured yet: {join_words([name_case(case) for case in missing])}."
 
