@@ -12,7 +12,7 @@ import pytest
 from generated_knobs import KNOBS
 from generated_studies import Study, Truth, only_row, verdicts
 
-from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
+from knobscope.specs import SHIPPED_RULES, read_rule, read_shipped_rule, shipped_rules
 from knobscope.stages.detect import VIEWS, build_database
 from knobscope.tables import TABLES
 
@@ -45,7 +45,7 @@ def test_every_rule_says_what_it_claims_and_what_it_cannot_see(rule: str) -> Non
 @pytest.mark.parametrize("rule", RULES)
 def test_queries_hold_codes_and_no_prose(rule: str) -> None:
     """A text in a query is a name or a code: one word of letters, digits and underscores."""
-    text = read_rule(SHIPPED_RULES / rule).query_file.read_text()
+    text = read_shipped_rule(rule).query_file.read_text()
     query = re.sub(r"--.*", "", text)
     words = [word for word in re.findall(r"'((?:[^']|'')*)'", query) if not re.fullmatch(r"-?[A-Za-z0-9_]+", word)]
     assert words == []
@@ -63,7 +63,7 @@ OF_MACROS = {
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_needs_what_its_query_reads(rule: str) -> None:
-    read = read_rule(SHIPPED_RULES / rule)
+    read = read_shipped_rule(rule)
     query = re.sub(r"--.*", "", read.query_file.read_text())
     tables = {*TABLES, *VIEWS, "earlier_findings"} - {"runs", "findings"}
     from_macros = {table for macro, tables in OF_MACROS.items() if f"{macro}(" in query for table in tables}

@@ -2,6 +2,8 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,14 @@ def test_wrong_rules_are_reported_with_their_location(tmp_path: Path, changes: d
     (tmp_path / "own/tier").symlink_to(SHIPPED_RULES / "tier")
     with pytest.raises(SpecErrors, match=said):
         load_study(change_study(tmp_path, **changes), tmp_path, runnable=False)
+
+
+def test_who_reads_a_study_waits_for_no_query_or_sentence_of_a_shipped_rule() -> None:
+    """Each job reads its study, and few judge."""
+    code = "import sys; from pathlib import Path; from knobscope.specs import load_study\n"
+    code += f"load_study(Path({str(ROOT / 'specs/studies/quickstart.yaml')!r}), Path({str(ROOT)!r}), runnable=False)\n"
+    code += "print(*({'duckdb', 'jinja2'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"\n"
 
 
 def test_validate_knows_the_names_in_a_query_before_any_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

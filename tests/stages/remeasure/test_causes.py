@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule, shipped_rules
+from knobscope.specs import Case, RuleCause, read_shipped_rule, shipped_rules
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.questions import Question
@@ -43,7 +43,7 @@ def answer(times: Mapping[str, float], question: Question | None = None, noise: 
 
 
 def cause(rule: str) -> RuleCause:
-    found = read_rule(SHIPPED_RULES / rule).about.cause
+    found = read_shipped_rule(rule).about.cause
     assert found is not None
     return found
 
@@ -235,7 +235,7 @@ def test_what_a_layer_would_gain_is_said_of_the_slower_setting_and_explains_noth
 @pytest.mark.parametrize("rule", shipped_rules())
 def test_an_answer_draws_its_conclusion_once(rule: str) -> None:
     """The rule's words follow "So", at the end of what the runs say."""
-    if (named := read_rule(SHIPPED_RULES / rule).about.cause) is not None:
+    if (named := read_shipped_rule(rule).about.cause) is not None:
         for times in (FLUSH, CPU, READS):
             confirmation = judge_finding(answer(times), named, "It is slow.")["confirmation"] or ""
             assert confirmation.lower().count("so ") <= 1, confirmation
@@ -383,7 +383,7 @@ def test_runs_that_failed_say_why() -> None:
 
 
 def test_every_cause_that_a_rule_names_has_properties() -> None:
-    named = [rule for rule in shipped_rules() if read_rule(SHIPPED_RULES / rule).about.cause is not None]
+    named = [rule for rule in shipped_rules() if read_shipped_rule(rule).about.cause is not None]
     for rule in named:
         assert judge_finding(answer(FLUSH), cause(rule), "x.")["confirmed"] in ("yes", "no")
 

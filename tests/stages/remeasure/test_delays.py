@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from knobscope.specs import SHIPPED_RULES, Case, RuleCause, read_rule
+from knobscope.specs import Case, RuleCause, read_shipped_rule
 from knobscope.specs.models.quantity import Duration
 from knobscope.stages.remeasure.causes import judge_finding
 from knobscope.stages.remeasure.delays import DELAYED, NO_DELAY, DelayedAnswer
@@ -66,7 +66,7 @@ def answer(cpu: tuple[float, float], waits: tuple[Waits, Waits], question: Quest
 
 
 def cause(rule: str) -> RuleCause:
-    found = read_rule(SHIPPED_RULES / rule).about.cause
+    found = read_shipped_rule(rule).about.cause
     assert found is not None
     return found
 

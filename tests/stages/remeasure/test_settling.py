@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from knobscope.specs import SHIPPED_RULES, Case, read_rule
+from knobscope.specs import Case, read_shipped_rule
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.questions import Question
@@ -49,7 +49,7 @@ def settle(
     answer.add(ITSELF, measure(ITSELF, itself_us, noise))
     if flush_us is not None:
         answer.add("flush", measure("flush", flush_us, noise))
-    cause = read_rule(SHIPPED_RULES / "flush").about.cause
+    cause = read_shipped_rule("flush").about.cause
     assert cause is not None
     cause = cause.model_copy(update={"requires": requires})
     return settle_finding(answer, cause, {**LEFT_OPEN, "evidence": json.dumps({"is_more": True, "is_less": False})})

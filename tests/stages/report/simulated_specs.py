@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from knobscope.specs import SHIPPED_RULES, Dbms, Device, Study, StudySpecs, Workload, read_rule, shipped_rules
+from knobscope.specs import Dbms, Device, Study, StudySpecs, Workload, read_shipped_rule, shipped_rules
 
 DOCS = "https://www.sqlite.org/pragma.html"
 
@@ -65,5 +65,5 @@ def make_specs(**study: Any) -> StudySpecs:
         **study,
     }
     asked = shipped_rules() if settings.get("rules") is None else settings["rules"]
-    rules = {name: read_rule(SHIPPED_RULES / name) for name in asked}
+    rules = {name: read_shipped_rule(name) for name in asked}
     return StudySpecs(Study.model_validate(settings), {"sqlite": dbms}, devices, {"ycsb-a": workload}, rules=rules)

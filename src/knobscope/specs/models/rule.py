@@ -172,15 +172,7 @@ def shipped_rules() -> list[str]:
 
 def read_rule(folder: Path) -> Rule:
     """Read a rule's folder; raises SpecErrors with all problems of its files."""
-    document = load_document(folder / "rule.yaml")
-    problems: list[SpecProblem] = []
-    about = None
-    try:
-        about = validate_document(document, RuleSpec)
-        if about.name != folder.name:
-            problems.append(document.problem(("name",), repr(about.name), f"the folder's name, {folder.name!r}"))
-    except SpecErrors as error:
-        problems += error.problems
+    about, problems = _read_about(folder)
     problems += [*_check_query(folder / "rule.sql", folder.name), *_check_sentence(folder / "sentence.j2")]
     if about is None or problems:
         raise SpecErrors(problems)
@@ -189,8 +181,28 @@ def read_rule(folder: Path) -> Rule:
 
 @cache
 def read_shipped_rule(name: str) -> Rule:
-    """Read a rule that comes with knobscope, once: its files stay the same while the program runs."""
-    return read_rule(SHIPPED_RULES / name)
+    """Read a rule that comes with knobscope, once: its files stay the same while the program runs.
+
+    To parse the queries and sentences of all of them takes most of the time of reading a study, which every job of it
+    does: they are looked at when they are used, and by `knobscope rules`.
+    """
+    about, problems = _read_about(SHIPPED_RULES / name)
+    if about is None or problems:
+        raise SpecErrors(problems)
+    return Rule(SHIPPED_RULES / name, about)
+
+
+def _read_about(folder: Path) -> tuple[RuleSpec | None, list[SpecProblem]]:
+    """Return what `rule.yaml` says, if it can be read, and its problems."""
+    document = load_document(folder / "rule.yaml")
+    try:
+        about = validate_document(document, RuleSpec)
+    except SpecErrors as error:
+        return None, error.problems
+    named = about.name == folder.name
+    return about, [] if named else [
+        document.problem(("name",), repr(about.name), f"the folder's name, {folder.name!r}")
+    ]
 
 
 def _check_query(path: Path, name: str) -> Iterator[SpecProblem]:

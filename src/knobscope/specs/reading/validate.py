@@ -1,6 +1,7 @@
 """From a document to a model: pydantic's complaints become problems that name line, key, found and expected."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, BaseModel, ValidationError
@@ -162,11 +163,15 @@ def _choices_at(model: type[BaseModel], location: Location) -> str:
 
 
 def _node_at(model: type[BaseModel], location: Location) -> dict[str, Any]:
-    schema = model.model_json_schema(by_alias=True)
-    node: dict[str, Any] = schema
+    schema = node = _schema_of(model)
     for part in location:
         node = _enter(_resolve(node, schema), part)
     return _resolve(node, schema)
+
+
+@cache  # to make one takes as long as all else that is done about a problem
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(by_alias=True)
 
 
 def _enter(node: dict[str, Any], part: str | float) -> dict[str, Any]:
