@@ -79,3 +79,13 @@ def test_versions_are_numbers_and_until_includes_what_belongs_to_it(
     version: str, since: str | None, until: str | None, fits: bool
 ) -> None:
     assert is_between(version, since, until) == fits
+
+
+def test_a_fork_without_a_knob_leaves_the_other_spec_as_it_is(shelf: Path) -> None:
+    """Both are read once."""
+    (shelf / "dbms/less.yaml").write_text("name: less\ndescription: x\nextends: server\nwithout: [share]\n")
+    whole, less, again = (
+        read_spec(shelf / f"dbms/{name}.yaml", Dbms, None)[1] for name in ("server", "less", "server")
+    )
+    assert set(whole.knobs) - set(less.knobs) == {"share"}
+    assert again == whole

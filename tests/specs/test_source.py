@@ -94,3 +94,15 @@ def test_lines_of_keys_and_items(tmp_path: Path) -> None:
         ("a", 1, "b", 1): 5
     }
     assert document.problem(("a", 1, "c"), "x", "y").line == 4
+
+
+def test_a_text_that_was_read_is_not_read_again_and_its_problems_name_each_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    for file in (first, second):
+        file.write_text("a: 1\nb: [x, y]\n")
+    assert load_document(first).data is load_document(second).data
+    assert load_document(second).path == second
+    for file in (first, second):
+        file.write_text("a: 1\na: 2\n")
+        with pytest.raises(SpecErrors, match=rf"{file.name}:2: a: found the key a second time"):
+            load_document(file)

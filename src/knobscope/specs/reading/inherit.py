@@ -78,10 +78,10 @@ def _merge_entries(
 
 def _drop_knobs(merged: dict[str, Any], own: Document, replaced: list[Location]) -> None:
     """Take out the knobs listed under `without`."""
-    knobs = merged.get("knobs")
     names = own.data.get("without", [])
-    if not isinstance(knobs, dict) or not isinstance(names, list):
+    if not isinstance(merged.get("knobs"), dict) or not isinstance(names, list):
         return
+    knobs = merged["knobs"] = dict(merged["knobs"])
     known_names = sorted(map(str, knobs))
     problems = []
     for index, name in enumerate(names):

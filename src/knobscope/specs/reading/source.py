@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -197,11 +197,19 @@ if yaml.__with_libyaml__:
 
 
 @lru_cache(maxsize=64)
-def _compose(text: str) -> yaml.Node | None:
-    """Return a document's tree, which nobody changes; a spec that others extend or name is read again and again."""
-    loader = _FastLoader if _FastLoader is not None and _is_plain(text, _FastLoader) else _Loader
-    tree: yaml.Node | None = loader(text).get_single_node()
-    return tree
+def _read(text: str) -> tuple[Any, dict[Location, int], list[SpecProblem]]:
+    """Return a document's data and lines, which nobody changes, and its problems, which name no file yet.
+
+    A spec that others extend or name is read again and again.
+    """
+    fast = _FastLoader if _FastLoader is not None and _is_plain(text, _FastLoader) else _Loader
+    loader, node = _Loader(""), fast(text).get_single_node()
+    lines: dict[Location, int] = {(): 1}
+    problems: list[SpecProblem] = []
+    if node is None:
+        return None, lines, problems
+    _collect_lines(loader, node, (), lines, problems)
+    return None if problems else loader.construct_document(node), lines, problems
 
 
 def _is_plain(text: str, loader: type[Any]) -> bool:
@@ -218,14 +226,10 @@ def _is_plain(text: str, loader: type[Any]) -> bool:
 
 
 def _parse(path: Path, text: str) -> Document:
-    loader, node = _Loader(""), _compose(text)
-    lines: dict[Location, int] = {(): 1}
-    problems: list[SpecProblem] = []
-    if node is not None:
-        _collect_lines(loader, node, (), lines, problems, show_path(path))
+    data, lines, problems = _read(text)
     if problems:
-        raise SpecErrors(problems)
-    return Document(path, loader.construct_document(node) if node is not None else None, lines)
+        raise SpecErrors(replace(problem, file=show_path(path)) for problem in problems)
+    return Document(path, data, lines)
 
 
 def _collect_lines(
@@ -234,12 +238,11 @@ def _collect_lines(
     location: Location,
     lines: dict[Location, int],
     problems: list[SpecProblem],
-    file: str,
 ) -> None:
     """Fill `lines`; report keys that are given twice or are no scalars, and scalars that no spec can mean."""
 
     def report(at: yaml.Node, where: Location, found: str, expected: str) -> None:
-        problems.append(SpecProblem(file, at.start_mark.line + 1, _dotted(where), found, expected))
+        problems.append(SpecProblem("", at.start_mark.line + 1, _dotted(where), found, expected))
 
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
@@ -253,11 +256,11 @@ def _collect_lines(
             if key_location in lines:
                 report(key_node, key_location, "the key a second time", f"it once (line {lines[key_location]})")
             lines[key_location] = key_node.start_mark.line + 1
-            _collect_lines(loader, value_node, key_location, lines, problems, file)
+            _collect_lines(loader, value_node, key_location, lines, problems)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*location, index)] = item.start_mark.line + 1
-            _collect_lines(loader, item, (*location, index), lines, problems, file)
+            _collect_lines(loader, item, (*location, index), lines, problems)
     elif wrong := _wrong_scalar(node):
         report(node, location, *wrong)
 
@@ -270,7 +273,7 @@ def _wrong_scalar(node: yaml.Node) -> tuple[str, str] | None:
         return f"the number {_shorten(text)}", "an integer of 64 bits"
     if kind == "float" and (abs(float(text)) > LARGEST_REAL or 0 < abs(float(text)) < 1 / LARGEST_REAL):
         return f"the number {_shorten(text)}", f"one between {1 / LARGEST_REAL:g} and {LARGEST_REAL:g}"
-    for character in text:
+    for character in "" if text.isprintable() else text:
         if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t":
             return f"text with the character U+{ord(character):04X}", "printable text"
     return None
