@@ -48,12 +48,18 @@ class DesignSpace:
 
     def allows(self, configuration: Mapping[str, Value]) -> bool:
         """Whether every `requires` of the knobs in the configuration holds, and none of their values clash."""
-        return all(self._holds(name, configuration) for name in configuration)
+        return all(self._holds(name, configuration) for name in self._bound & configuration.keys())
 
     @property
     def is_restricted(self) -> bool:
         """Whether there are configurations that are not allowed."""
-        return bool(self._clashes) or any(self.dbms.knobs[name].requirement is not None for name in self.levels)
+        return bool(self._bound & self.levels.keys())
+
+    @cached_property
+    def _bound(self) -> frozenset[str]:
+        """The knobs that require something or clash: few of hundreds, and many configurations are looked at."""
+        knobs = self.dbms.knobs.items()
+        return frozenset(name for name, knob in knobs if name in self._clashes or knob.requirement is not None)
 
     @cached_property
     def _clashes(self) -> dict[str, list[Clash]]:
@@ -101,9 +107,9 @@ class DesignSpace:
         return expression is None or expression.holds(self._values_for(expression, configuration))
 
     def _values_for(self, expression: Expression, configuration: Mapping[str, Value]) -> dict[str, Value]:
-        defaults = {name: self.dbms.knobs[name].default for name in expression.names & set(self.dbms.knobs)}
+        defaults = {name: self.dbms.knobs[name].default for name in expression.names & self.dbms.knobs.keys()}
         varied = {name: configuration.get(factor_knob(name), value) for name, value in self.facts.items()}
-        return {**defaults, **varied, **configuration}
+        return {**defaults, **varied, **{name: configuration[name] for name in expression.names & configuration.keys()}}
 
     def repair(self, configuration: Configuration) -> Configuration | None:
         """Move knobs whose `requires` fails to the nearest levels that satisfy it; None when there are none.
@@ -112,7 +118,7 @@ class DesignSpace:
         """
         repaired = configuration
         for _ in range(_PASSES):
-            failing = [name for name in self.levels if not self._holds(name, repaired)]
+            failing = [name for name in self.levels if name in self._bound and not self._holds(name, repaired)]
             if not failing:
                 return repaired
             for name in failing:
