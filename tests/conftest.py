@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from emulated import require_loops
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.specs.shelf import read_spec
+from knobscope.stages.prepare import Snapshot, prepare_snapshot
 
 ROOT = Path(__file__).parents[1]
 
@@ -134,6 +135,28 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A directory that all processes of this test run share (`studies.make_once`)."""
     own = tmp_path_factory.getbasetemp()
     return own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="session")
+def prepare(shared: Path) -> Callable[[Dbms, Workload, Path], Snapshot]:
+    """Return a function that gives a directory the data of a workload, loaded once by all processes of the test run.
+
+    What a changed spec loads otherwise is loaded there.
+    """
+
+    def load(dbms: Dbms, workload: Workload, folder: Path) -> None:
+        folder.mkdir(mode=0o711)
+        for parent in (folder.parent, shared, shared.parent):  # users of servers have to get here
+            parent.chmod(parent.stat().st_mode | 0o011)
+        prepare_snapshot(dbms, workload, {}, folder)
+
+    def place(dbms: Dbms, workload: Workload, scratch: Path) -> Snapshot:
+        (shared / "loaded").mkdir(exist_ok=True)
+        loaded = studies.make_once(shared / "loaded" / dbms.name, lambda folder: load(dbms, workload, folder))
+        subprocess.run(["cp", "-a", loaded / "snapshots", scratch], check=True)
+        return prepare_snapshot(dbms, workload, {}, scratch)
+
+    return place
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,7 +16,7 @@ from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Workload
 from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare import Snapshot, prepare_snapshot
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
@@ -47,8 +47,13 @@ def network_of(pid: int) -> str:
 
 
 def test_the_load_comes_over_ssh(
-    postgresql: Dbms, short_workload: Workload, open_directory: Path, server: SshServer
+    postgresql: Dbms,
+    short_workload: Workload,
+    prepare: Callable[..., Snapshot],
+    open_directory: Path,
+    server: SshServer,
 ) -> None:
+    prepare(postgresql, short_workload, open_directory)
     seen: dict[str, Any] = {}
 
     def look() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from mmap import PROT_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from knobscope.devices import open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.stages.measure.file_roles import list_files, name_rows
 from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare import Snapshot
 from knobscope.tables import TABLES, write_table
 from knobscope.watch import FileTree, open_watch, read_program_files, read_tree
 
@@ -95,14 +96,14 @@ def test_files_that_a_program_has_mapped_outside_the_data_are_not_the_dbms(tmp_p
 @pytest.mark.real
 @pytest.mark.parametrize("filesystem", ["ext4", pytest.param("xfs", marks=pytest.mark.long)])
 def test_a_real_run_adds_up_to_what_the_device_saw(
-    sqlite: Dbms, short_workload: Workload, tmp_path: Path, filesystem: str
+    sqlite: Dbms, short_workload: Workload, prepare: Callable[..., Snapshot], tmp_path: Path, filesystem: str
 ) -> None:
     require_loops()
     emulation = Emulation.model_validate({"image_directory": str(tmp_path), "size": "300MiB", "filesystem": filesystem})
     device = Device(name="loop", description="emulated", tier="auto", emulate=emulation)
     try:
         with open_device(device, tmp_path, "study") as opened:
-            snapshot = prepare_snapshot(sqlite, short_workload, {}, opened.directory)
+            snapshot = prepare(sqlite, short_workload, opened.directory)
             with open_watch(opened.block, unit=4096, scope="device") as watch:
                 if watch.monitor != "bpf":
                     pytest.skip(f"BPF cannot be used here: {watch.reason}")

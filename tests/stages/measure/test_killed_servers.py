@@ -1,5 +1,6 @@
 """How long real servers take to come back after they were killed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from knobscope.specs.models.programs import Program
 from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure.recovery import Crash
 from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare import Snapshot, prepare_snapshot
 from knobscope.tables import RunRow
 from knobscope.watch import open_watch
 
@@ -34,7 +35,11 @@ def measure(
 
 
 def test_postgresql_comes_back_with_all_that_it_acknowledged(
-    postgresql: Dbms, short_workload: Workload, open_directory: Path, monkeypatch: pytest.MonkeyPatch
+    postgresql: Dbms,
+    short_workload: Workload,
+    prepare: Callable[..., Snapshot],
+    open_directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logs = []
     recover = Crash.recover
@@ -45,6 +50,7 @@ def test_postgresql_comes_back_with_all_that_it_acknowledged(
         return found
 
     monkeypatch.setattr(Crash, "recover", watched)
+    prepare(postgresql, short_workload, open_directory)
     record = measure(postgresql, short_workload, open_directory, {})
     run = record["run"]
     assert run["status"] == "ok", run
@@ -124,7 +130,10 @@ def test_server_that_does_not_come_back_makes_the_run_fail(
     assert run["throughput_ops"] > 0
 
 
-def test_what_lives_in_its_client_has_no_recovery(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+def test_what_lives_in_its_client_has_no_recovery(
+    sqlite: Dbms, short_workload: Workload, prepare: Callable[..., Snapshot], tmp_path: Path
+) -> None:
+    prepare(sqlite, short_workload, tmp_path)
     run = measure(sqlite, short_workload, tmp_path, {})["run"]
     assert run["status"] == "ok", run
     assert "recovery_s" not in run

@@ -1,6 +1,7 @@
 """Runs on real servers: what counts, what does not, and that nothing is left."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,33 @@ from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.lifecycle import Readback
 from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare import Snapshot
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
 
-
-def measure(
-    dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], loaded_by: Dbms | None = None
-) -> Any:
-    snapshot = prepare_snapshot(loaded_by or dbms, workload, {}, scratch)
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        record = measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
-    assert list((scratch / "runs").iterdir()) == []
-    return record
+Measure = Callable[..., Any]  # as fixture `measure`
 
 
-def test_settings_of_the_load_are_in_force(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+@pytest.fixture
+def measure(prepare: Callable[..., Snapshot]) -> Measure:
+    """Return a function that measures a run of a DBMS in a directory."""
+
+    def run(
+        dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], loaded_by: Dbms | None = None
+    ) -> Any:
+        snapshot = prepare(loaded_by or dbms, workload, scratch)
+        with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
+            record = measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
+        assert list((scratch / "runs").iterdir()) == []
+        return record
+
+    return run
+
+
+def test_settings_of_the_load_are_in_force(
+    measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
     factors = {"workload.threads": 3, "workload.read_share": 1.0, "workload.records": 1000}
     record = measure(sqlite, short_workload, tmp_path, {"synchronous": "off", **factors})
     assert record["run"]["status"] == "ok", record["run"]
@@ -40,7 +51,7 @@ def test_settings_of_the_load_are_in_force(sqlite: Dbms, short_workload: Workloa
     }
 
 
-def test_sqlite_run_is_whole(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+def test_sqlite_run_is_whole(measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
     record = measure(sqlite, short_workload, tmp_path, {"journal_mode": "wal", "synchronous": "off"})
     run = record["run"]
     assert run["status"] == "ok", run
@@ -58,7 +69,7 @@ def test_sqlite_run_is_whole(sqlite: Dbms, short_workload: Workload, tmp_path: P
 
 
 def test_a_value_that_is_not_in_force_makes_the_run_invalid(
-    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+    measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
 ) -> None:
     # The page size of a file that has data stays what it was: SQLite accepts the pragma and ignores it.
     late = sqlite.knobs["page_size"].model_copy(update={"apply": "restart"})
@@ -69,7 +80,7 @@ def test_a_value_that_is_not_in_force_makes_the_run_invalid(
 
 
 def test_postgresql_run_is_whole_and_leaves_nothing(
-    postgresql: Dbms, short_workload: Workload, open_directory: Path
+    measure: Measure, postgresql: Dbms, short_workload: Workload, open_directory: Path
 ) -> None:
     configuration = {"synchronous_commit": "off", "fsync": True, "shared_buffers": 4096}
     record = measure(postgresql, short_workload, open_directory, configuration)
@@ -87,7 +98,7 @@ def read_command(path: Path) -> str:
 
 
 def test_a_server_that_does_not_start_is_a_result_with_its_own_words(
-    postgresql: Dbms, short_workload: Workload, open_directory: Path
+    measure: Measure, postgresql: Dbms, short_workload: Workload, open_directory: Path
 ) -> None:
     run = measure(postgresql, short_workload, open_directory, {"wal_level": "minimal"})["run"]  # needs no senders
     assert run["status"] == "failed_start"
@@ -98,7 +109,7 @@ def test_a_server_that_does_not_start_is_a_result_with_its_own_words(
 
 @pytest.mark.long
 def test_operations_that_fail_are_explained_by_the_first_of_them(
-    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+    measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
 ) -> None:
     assert sqlite.connection is not None
     session = [*sqlite.connection.session, "pragma query_only = 1"]
@@ -111,7 +122,9 @@ def test_operations_that_fail_are_explained_by_the_first_of_them(
 
 
 @pytest.mark.long
-def test_only_knobs_have_to_agree_between_connections(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
+def test_only_knobs_have_to_agree_between_connections(
+    measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
     for name, is_knob in (("info.CHUNK_COUNT", False), ("cache_size", True)):
         query = f"select 'synchronous', synchronous from pragma_synchronous union all select '{name}', random()"  # noqa: S608
         asked = sqlite.model_copy(update={"readback": Readback(query=query)})

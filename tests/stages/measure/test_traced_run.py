@@ -1,5 +1,6 @@
 """A run whose requests are kept, and what of a study asks for it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +15,16 @@ from knobscope.specs import Case, Dbms, StudySpecs, Workload, load_study
 from knobscope.stages.measure.operation_io import locate_sessions
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.measure.store import run_id_of
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare import Snapshot
 from knobscope.tables import PlanRow
 from knobscope.watch import open_watch
 
 
 @pytest.mark.real
-def test_trace_of_a_run_has_its_requests_and_files(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
-    snapshot = prepare_snapshot(sqlite, short_workload, {}, tmp_path)
+def test_trace_of_a_run_has_its_requests_and_files(
+    sqlite: Dbms, short_workload: Workload, prepare: Callable[..., Snapshot], tmp_path: Path
+) -> None:
+    snapshot = prepare(sqlite, short_workload, tmp_path)
     traces = tmp_path / "traces"
     with open_watch(find_block_device(tmp_path), 4096, "process", trace=traces) as watch:
         if watch.reason is not None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,8 +34,10 @@ def test_one_snapshot_per_load_time_setting(sqlite: Dbms, short_workload: Worklo
     assert sorted(path.suffix for path in (tmp_path / "snapshots").iterdir()) == ["", ""]
 
 
-def test_other_mix_same_data_other_size_other_data(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
-    first = prepare_snapshot(sqlite, short_workload, {}, tmp_path)
+def test_other_mix_same_data_other_size_other_data(
+    sqlite: Dbms, short_workload: Workload, prepare: Callable[..., Snapshot], tmp_path: Path
+) -> None:
+    first = prepare(sqlite, short_workload, tmp_path)
     mix = {**short_workload.parameters, "readproportion": 1.0, "updateproportion": 0.0}
     assert prepare_snapshot(sqlite, short_workload.model_copy(update={"parameters": mix}), {}, tmp_path) == first
     other = prepare_snapshot(sqlite, short_workload.model_copy(update={"records": 50}), {}, tmp_path)
@@ -115,8 +118,10 @@ def test_a_copy_shares_no_block(tmp_path: Path) -> None:
     assert not {extent.address for extent in blocks[0]} & {extent.address for extent in blocks[1]}
 
 
-def test_a_copy_is_equal_and_apart(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
-    snapshot = prepare_snapshot(sqlite, short_workload, {}, tmp_path)
+def test_a_copy_is_equal_and_apart(
+    sqlite: Dbms, short_workload: Workload, prepare: Callable[..., Snapshot], tmp_path: Path
+) -> None:
+    snapshot = prepare(sqlite, short_workload, tmp_path)
     copy_snapshot(snapshot, tmp_path / "copy")
     assert (tmp_path / "copy/ycsb.db").read_bytes() == (snapshot.data / "ycsb.db").read_bytes()
     (tmp_path / "copy/ycsb.db").write_bytes(b"")
