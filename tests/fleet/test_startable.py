@@ -41,6 +41,7 @@ def test_mariadb_does_not_start_with_the_least_pool_of_its_catalogue(shelf: Path
     assert "innodb_buffer_pool_size" in pool["below"]["words"]
 
 
+@pytest.mark.long
 def test_what_is_recorded_is_not_started_again(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = find(shelf, "redis", "hz")
     assert first["knobs"]["hz"] == {"asked": [1, 500], "startable": [1, 500]}

@@ -1,7 +1,7 @@
-"""Loads the programs of system calls, waits and requests as kernels of three ages can, and tells what each check took.
+"""Loads the programs of system calls, waits and requests as kernels of an age can, and tells what each check took.
 
-Run by the system's Python, as root. Prints one JSON object per program: form, name, and how many instructions the
-verifier followed (0: a kernel before 5.16 does not tell).
+Run by the system's Python, as root, with a form of `FORMS`. Prints one JSON object per program: name, and how many
+instructions the verifier followed (0: a kernel before 5.16 does not tell). Nothing where this kernel is older.
 """
 
 import json
@@ -57,18 +57,17 @@ def stack(kernel: Kernel) -> str:
     return "\n".join([*lines, "#define r5dev__END 200", ""])
 
 
-def main() -> None:
-    """Load all, in each form that this kernel can."""
-    for form in FORMS if read_kernel(BLOCK_NEEDS).loop else ["untyped"]:
-        for program in load(form):
-            for name, descriptor in program._descriptors.items():
-                (instructions,) = struct.unpack_from("<I", read_info(descriptor), _VERIFIED)
-                row = {"form": form, "is_typed": type(program) is not Program, "name": name}
-                print(json.dumps({**row, "instructions": instructions}), flush=True)
+def main(form: str) -> None:
+    """Load all in one form, where this kernel can."""
+    for program in load(form) if read_kernel(BLOCK_NEEDS).loop else ():
+        for name, descriptor in program._descriptors.items():
+            (instructions,) = struct.unpack_from("<I", read_info(descriptor), _VERIFIED)
+            row = {"is_typed": type(program) is not Program, "name": name}
+            print(json.dumps({**row, "instructions": instructions}), flush=True)
 
 
 if __name__ == "__main__":
     try:
-        main()
+        main(sys.argv[1])
     except UnavailableError as reason:
         sys.exit(str(reason))

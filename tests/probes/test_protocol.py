@@ -109,7 +109,9 @@ def test_unavailable_without_root(system_python: str, device: str, open_director
     assert "need root" in json.loads(done.stdout)["reason"]
 
 
-@pytest.mark.parametrize("uid", ["x", "-1", "", "1e3", "1000\n"])
+@pytest.mark.parametrize(
+    "uid", ["x", "1000\n", *(pytest.param(uid, marks=pytest.mark.long) for uid in ("-1", "", "1e3"))]
+)
 def test_a_strange_caller_is_refused(system_python: str, device: str, uid: str) -> None:
     """It is neither root nor a user: whose processes may be followed is not known."""
     code, answers, stderr = talk(system_python, f"follow {os.getpid()}\n", device=device, SUDO_UID=uid)

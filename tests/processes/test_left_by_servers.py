@@ -35,8 +35,15 @@ with open_instance(dbms, data) as instance:
 """
 
 
-@pytest.mark.parametrize("through_shell", [False, True])
-@pytest.mark.parametrize("victim", ["outer", "inner"])
+@pytest.mark.parametrize(
+    ("through_shell", "victim"),
+    [
+        (False, "outer"),
+        (True, "inner"),
+        pytest.param(False, "inner", marks=pytest.mark.long),
+        pytest.param(True, "outer", marks=pytest.mark.long),
+    ],
+)
 def test_a_killed_keeper_leaves_nothing(
     postgresql: Dbms, open_directory: Path, through_shell: bool, victim: str
 ) -> None:

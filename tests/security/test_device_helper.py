@@ -356,7 +356,7 @@ def test_nonsense_gets_a_sentence(images: Path) -> None:
     words += ["", "/dev/loop99999", "/dev/sda", "../x", "\udcff", "a" * 5000, "/proc/self/fd/0"]
     words += [str(images), str(images / "absent.img"), str(images / "mount")]
     helper, uid = load(str(HELPER)), pwd.getpwnam(SERVICE_USER).pw_uid
-    for _ in range(150):
+    for _ in range(60):
         arguments = rng.choices(words, k=rng.randrange(7))
         code, output = fork_helper(helper, uid, arguments)
         assert code in (1, 2), arguments  # 3: a traceback

@@ -18,13 +18,19 @@ from knobscope.stages.prepare import copy_snapshot, prepare_snapshot
 
 ROOT = Path(__file__).parents[2]
 STRANGER = Path(__file__).with_name("stranger.py")
-LISTENING = ["postgresql", "redis", "mariadb"]
+LISTENING = ["postgresql", "redis"]
 OF_THE_FLEET = ["postgresql18", "mysql", "valkey", "cassandra"]
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user: needs root")]
 
 
-@pytest.fixture(params=[*LISTENING, *(pytest.param(name, marks=pytest.mark.fleet) for name in OF_THE_FLEET)])
+@pytest.fixture(
+    params=[
+        *LISTENING,
+        pytest.param("mariadb", marks=pytest.mark.long),
+        *(pytest.param(name, marks=pytest.mark.fleet) for name in OF_THE_FLEET),
+    ]
+)
 def dbms(request: pytest.FixtureRequest) -> Dbms:
     spec = read_spec(ROOT / f"specs/dbms/{request.param}.yaml", Dbms, None)[1]
     missing = [wanted for wanted in spec.programs.values() if find_program(wanted) is None]

@@ -83,7 +83,7 @@ def test_words_that_would_fill_the_memory_are_no_numbers() -> None:
 
 
 @given(EXPRESSIONS, VALUES)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_agrees_with_python(text: str, values: dict[str, object]) -> None:
     expected = ask_python(text, values)
     try:
@@ -117,7 +117,7 @@ def listening() -> Iterator[list[str]]:
 
 
 @given(st.one_of(st.lists(PIECES, max_size=12).map(" ".join), st.text(max_size=40)), VALUES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_never_executes_anything(text: str, values: dict[str, object]) -> None:
     with listening() as executed:
         try:

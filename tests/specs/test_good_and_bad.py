@@ -1,6 +1,6 @@
 """Every file below bad/ says in its first comments what must be said about it; everything below good/ is valid.
 
-A bad file is put beside the good ones, so that it may name them, and all files are checked together.
+A bad file is put beside the good ones, so that it may name them.
 """
 
 import os
@@ -17,12 +17,14 @@ BAD = sorted((HERE / "bad").rglob("*.yaml"))
 EXPECT = "# expect: "
 
 
-def check_with_good(shelf: Path, *bad: Path) -> list[str]:
-    """Return the problems of the shelf after these files were added."""
-    for file in bad:
-        shutil.copy(file, shelf / file.parent.name)
+def add(shelf: Path, file: Path) -> Path:
+    """Return a copy of a bad file among the good ones."""
+    return Path(shutil.copy(file, shelf / file.parent.name))
+
+
+def problems_of(files: list[Path], shelf: Path) -> list[str]:
     with pytest.raises(SpecErrors) as caught:
-        validate_files(find_specs([shelf]), shelf, runnable=True)
+        validate_files(files, shelf, runnable=True)
     return [str(problem) for problem in caught.value.problems]
 
 
@@ -38,12 +40,14 @@ def test_good_specs_have_no_problem(shelf: Path) -> None:
 @pytest.mark.parametrize("file", BAD, ids=lambda file: f"{file.parent.name}/{file.stem}")
 def test_bad_spec_is_explained(shelf: Path, file: Path) -> None:
     assert expected_of(file), "a bad file begins with what is expected to be said about it"
-    assert check_with_good(shelf, file) == expected_of(file)
+    assert problems_of([add(shelf, file)], shelf) == expected_of(file)
 
 
 def test_problems_of_all_files_come_at_once(shelf: Path) -> None:
     files = [HERE / "bad/dbms/unknown_key.yaml", HERE / "bad/devices/tier.yaml", HERE / "bad/studies/always.yaml"]
-    assert check_with_good(shelf, *files) == [line for file in files for line in expected_of(file)]
+    for file in files:
+        add(shelf, file)
+    assert problems_of(find_specs([shelf]), shelf) == [line for file in files for line in expected_of(file)]
 
 
 def test_study_reports_what_is_wrong_in_the_files_it_names(shelf: Path) -> None:
@@ -93,7 +97,7 @@ def test_what_is_no_spec_is_a_problem(shelf: Path) -> None:
     (shelf / "other").mkdir()
     (shelf / "other/x.yaml").write_text("name: x\n")
     (shelf / "dbms/x.yml").write_text("name: x\n")
-    assert check_with_good(shelf) == [
+    assert problems_of(find_specs([shelf]), shelf) == [
         "dbms/x.yml:1: file: found the extension '.yml'; expected '.yaml', the only one that studies look for",
         "other/x.yaml:1: file: found folder 'other'; "
         "expected a file in a folder named dbms, devices, workloads, generators, studies, models, exclusions",

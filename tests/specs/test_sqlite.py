@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from knobscope.servers import PartHome, compare_effective, open_instance
 from knobscope.specs import Dbms, Knob, KnobCatalogue, Study, Value, catalogue_file, read_knob_catalogue, read_spec
 from knobscope.specs.completing.layout_knobs import spread_layout
 
+Ask = Callable[[list[str], Path], list[str]]  # as fixture `ask`
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SPEC = ROOT / "specs/dbms/sqlite.yaml"
@@ -36,20 +38,20 @@ def catalogue() -> KnobCatalogue:
     return read
 
 
-def ask(lines: list[str], folder: Path) -> list[str]:
-    """Return the answer to the last statement of each line."""
-    classpath = ":".join(map(str, LIBRARIES))
-    command = [
-        "java",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-        "-cp",
-        classpath,
-        str(HERE / "SqliteProbe.java"),
-        str(folder / "x.db"),
-    ]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=300)
-    return done.stdout.splitlines()
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Ask:
+    """Return a function that gives the answer to the last statement of each line."""
+    classes = tmp_path_factory.mktemp("classes")
+    quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    compiler = ["javac", *(f"-J{option}" for option in quick), "-proc:none", "-d", classes]
+    subprocess.run([*compiler, HERE / "SqliteProbe.java"], check=True, timeout=300)
+
+    def answers(lines: list[str], folder: Path) -> list[str]:
+        command = ["java", *quick, "-cp", ":".join(map(str, [classes, *LIBRARIES])), "SqliteProbe", folder / "x.db"]
+        done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True, timeout=300)
+        return done.stdout.splitlines()
+
+    return answers
 
 
 def values_of(knob: Knob) -> list[Value]:
@@ -57,7 +59,7 @@ def values_of(knob: Knob) -> list[Value]:
 
 
 def test_every_pragma_is_a_knob_or_has_a_reason_not_to_be_one(
-    sqlite: Dbms, catalogue: KnobCatalogue, tmp_path: Path
+    sqlite: Dbms, catalogue: KnobCatalogue, ask: Ask, tmp_path: Path
 ) -> None:
     pragmas = ask(["select group_concat(name) from pragma_pragma_list"], tmp_path)[0].split(",")
     left_out = {name for names in catalogue.left_out.values() for name in names}
@@ -66,7 +68,9 @@ def test_every_pragma_is_a_knob_or_has_a_reason_not_to_be_one(
     assert not {"nothing tells its type", "no range is reported"} & catalogue.left_out.keys()
 
 
-def test_defaults_and_all_values_read_back_in_use(sqlite: Dbms, catalogue: KnobCatalogue, tmp_path: Path) -> None:
+def test_defaults_and_all_values_read_back_in_use(
+    sqlite: Dbms, catalogue: KnobCatalogue, ask: Ask, tmp_path: Path
+) -> None:
     """Each value is set, a table is made, written and read, and the value is still in force."""
     sqlite = sqlite.model_copy(update={"knobs": {**catalogue.knobs, **sqlite.knobs}})
     write = "insert into usertable (YCSB_KEY, field0) values ('a', 'b')"
@@ -93,7 +97,7 @@ def test_defaults_and_all_values_read_back_in_use(sqlite: Dbms, catalogue: KnobC
     assert wrong == []
 
 
-def test_cache_spill_is_in_force_where_its_condition_holds(sqlite: Dbms, tmp_path: Path) -> None:
+def test_cache_spill_is_in_force_where_its_condition_holds(sqlite: Dbms, ask: Ask, tmp_path: Path) -> None:
     """Below the number of pages in the cache SQLite answers that number: there `requires` must fail."""
     knob = sqlite.knobs["cache_spill"]
     assert knob.requirement is not None
@@ -106,7 +110,7 @@ def test_cache_spill_is_in_force_where_its_condition_holds(sqlite: Dbms, tmp_pat
     assert set(in_force.values()) == {True, False}
 
 
-def test_statements_keep_the_order_of_the_spec(sqlite: Dbms, tmp_path: Path) -> None:
+def test_statements_keep_the_order_of_the_spec(sqlite: Dbms, ask: Ask, tmp_path: Path) -> None:
     """SQLite takes no page size once `auto_vacuum` has made the file's header, whatever a tuner names first."""
     with open_instance(sqlite, tmp_path / "data") as instance:
         statements = instance.session_statements({"auto_vacuum": "incremental", "page_size": 16384}, "init")
@@ -115,7 +119,7 @@ def test_statements_keep_the_order_of_the_spec(sqlite: Dbms, tmp_path: Path) -> 
     assert ask(asked, tmp_path) == ["16384", "2"]
 
 
-def test_knobs_are_in_force_in_a_part_that_is_attached(sqlite: Dbms, tmp_path: Path) -> None:
+def test_knobs_are_in_force_in_a_part_that_is_attached(sqlite: Dbms, ask: Ask, tmp_path: Path) -> None:
     layout = {"name": "s", "description": "x", "dbms": ["sqlite"], "devices": ["here"], "workloads": {"ycsb-a": None}}
     study = Study.model_validate({**layout, "knobs": {"sqlite": {}}, "layout": {"sqlite": {"table.t": ["there"]}}})
     laid_out = spread_layout(study, sqlite)[1]
@@ -138,7 +142,7 @@ def test_knobs_are_in_force_in_a_part_that_is_attached(sqlite: Dbms, tmp_path: P
     ] == []
 
 
-def test_version_and_session(sqlite: Dbms, tmp_path: Path) -> None:
+def test_version_and_session(sqlite: Dbms, ask: Ask, tmp_path: Path) -> None:
     version, timeout = ask([sqlite.version_sql or "", f"{sqlite.connection.session[0]};pragma busy_timeout"], tmp_path)
     assert version.startswith("3.")
     assert timeout == "5000"

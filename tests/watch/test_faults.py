@@ -77,7 +77,9 @@ def faults_of(profile: Profile) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("cold")
-@pytest.mark.parametrize("rw", ["randread", "randwrite", "randrw"])
+@pytest.mark.parametrize(
+    "rw", ["randrw", *(pytest.param(rw, marks=pytest.mark.long) for rw in ("randread", "randwrite"))]
+)
 def test_random_faults_are_those_of_fio(watch: Watch, file: Path, fio: Fio, rw: str) -> None:
     job = fio(file, ioengine="mmap", rw=rw, bs="4k", size=f"{_PAGES * 4}k", number_ios=400)
     profile = run(watch, job.gated)
@@ -90,7 +92,7 @@ def test_random_faults_are_those_of_fio(watch: Watch, file: Path, fio: Fio, rw: 
 
 
 @pytest.mark.usefixtures("cold")
-@pytest.mark.parametrize("rw", ["read", "write", "rw"])
+@pytest.mark.parametrize("rw", ["rw", *(pytest.param(rw, marks=pytest.mark.long) for rw in ("read", "write"))])
 def test_scans_are_sequential_though_the_kernel_reads_ahead(watch: Watch, file: Path, fio: Fio, rw: str) -> None:
     job = fio(file, ioengine="mmap", rw=rw, bs="4k", size=f"{_PAGES * 4}k", number_ios=2000)
     row = faults_of(run(watch, job.gated))

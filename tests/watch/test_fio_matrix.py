@@ -15,11 +15,15 @@ from knobscope.watch import Watch, open_watch
 
 pytestmark = pytest.mark.real
 
-ENGINES = [  # mmap: test_page_cache.py
-    *(pytest.param(name, marks=pytest.mark.long) for name in ("sync", "pvsync", "pvsync2")),  # block I/O as of psync
-    *("psync", "posixaio", "libaio", "io_uring"),
+ENGINES = ("sync", "pvsync", "pvsync2", "psync", "posixaio", "libaio", "io_uring")  # mmap: test_page_cache.py
+PATTERNS = ("read", "write", "randread", "randwrite", "rw", "randrw")
+#: Every pattern in one way, and every other way in one pattern; block I/O of the first three is that of psync.
+QUICK = {*(("psync", pattern) for pattern in PATTERNS), *((engine, "randrw") for engine in ENGINES[3:])}
+WAYS = [
+    pytest.param(engine, pattern, marks=() if (engine, pattern) in QUICK else pytest.mark.long)
+    for engine in ENGINES
+    for pattern in PATTERNS
 ]
-PATTERNS = ["read", "write", "randread", "randwrite", "rw", "randrw"]
 FIRST, SIZE, BLOCK = 16 << 20, 64 << 20, 8192
 REQUESTS = 307
 FLUSH = "import os, sys; device = os.open(sys.argv[1], os.O_WRONLY); [os.fsync(device) for _ in range(3)]"
@@ -31,8 +35,7 @@ def watch(loop: Loop) -> Iterator[Watch]:
         yield opened
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "pattern"), WAYS)
 def test_direct_requests_are_those_of_fio(
     watch: Watch, loop: Loop, fio: Fio, tmp_path: Path, engine: str, pattern: str
 ) -> None:

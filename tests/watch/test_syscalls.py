@@ -17,6 +17,12 @@ pytestmark = pytest.mark.real
 
 _FILE_MIB = 32
 _MODES = {"libaio": "libaio", "io_uring": "io_uring"}
+#: Every pattern in one way, and every way in one pattern; the others take long.
+_WAYS = [
+    pytest.param(engine, rw, marks=() if engine == "psync" or rw == "randrw" else pytest.mark.long)
+    for engine in ("sync", "psync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring")
+    for rw in ("read", "write", "randread", "randwrite", "rw", "randrw")
+]
 _LABELS = {"read": "sequential", "write": "sequential", "rw": "sequential"}
 
 #: program(text) -> its command; the text finds the file's name in `name`.
@@ -86,8 +92,7 @@ def assert_as_fio(profile: Profile, job: Job, mode: str, label: str) -> None:
         assert (way["calls"], way["bytes"], way["call_share"]) == (row["calls"], row["bytes"], 1)
 
 
-@pytest.mark.parametrize("rw", ["read", "write", "randread", "randwrite", "rw", "randrw"])
-@pytest.mark.parametrize("engine", ["sync", "psync", "pvsync", "pvsync2", "posixaio", "libaio", "io_uring"])
+@pytest.mark.parametrize(("engine", "rw"), _WAYS)
 def test_counts_are_those_of_fio(watch: Watch, file: Path, fio: Fio, engine: str, rw: str) -> None:
     job = fio(file, ioengine=engine, rw=rw, bs="4k", size=f"{_FILE_MIB}m", number_ios=200)
     profile = run(watch, job.gated)

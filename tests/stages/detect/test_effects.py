@@ -27,7 +27,7 @@ def test_pure_noise_gives_discoveries_in_one_study_of_twenty(
 
     Eight cells tell little of what a block does to a configuration, so intervals of such a study are wider.
     """
-    rng, studies = np.random.default_rng(11), 60
+    rng, studies = np.random.default_rng(11), 40
     found, below = 0, []
     for _ in range(studies):
         effects, _ = effects_of_case(draw_sweep(rng, blocks, values), 0.05)
@@ -233,14 +233,14 @@ def test_a_value_that_is_always_slow_is_no_stall(draw_sweep: Draw) -> None:
 def test_a_noisy_value_has_a_wide_interval_and_no_finding(draw_sweep: Draw) -> None:
     """Value 7 is ten times as noisy as the others: with one common variance it was called an effect in most studies."""
     rng, found, widths = np.random.default_rng(23), 0, []
-    for _ in range(60):
+    for _ in range(30):
         runs = draw_sweep(rng, 3, 20)
         noisy = runs["value"] == "7"
         runs.loc[noisy, "throughput_ops"] *= np.exp(rng.normal(0, 0.3, int(noisy.sum())))
         one = throughput(runs)
         found += adjust_for_fdr(one["p_value"].to_numpy())[one.index.get_loc("7")] <= 0.05
         widths.append((one.loc["7", "high"] - one.loc["7", "low"]) / (one["high"] - one["low"]).median())
-    assert found <= 6
+    assert found <= 3
     assert np.median(widths) > 3
 
 
@@ -248,7 +248,7 @@ def test_a_noisy_value_has_a_wide_interval_and_no_finding(draw_sweep: Draw) -> N
 def test_repeats_on_one_server_instance_are_one_measurement(draw_sweep: Draw) -> None:
     """Each value three times in a row; the server instances differ by 10 %, repeats on one of them by 1 %."""
     rng, covered, found = np.random.default_rng(24), [], 0
-    for _ in range(40):
+    for _ in range(20):
         runs = draw_sweep(rng, 3, 12, noise=0.1)
         runs = runs.loc[runs.index.repeat(3)].reset_index(drop=True)
         runs["run_id"] = range(len(runs))
@@ -259,7 +259,7 @@ def test_repeats_on_one_server_instance_are_one_measurement(draw_sweep: Draw) ->
         found += (adjust_for_fdr(one["p_value"].to_numpy()) <= 0.05).any()
         assert set(one["runs"]) <= {6, 9}  # 6: one of three blocks bends by chance
     assert 0.92 < np.mean(covered) < 0.98
-    assert found <= 6
+    assert found <= 3
 
 
 def test_a_change_that_removes_all_writes_has_an_effect(draw_sweep: Draw) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,13 +16,13 @@ from knobscope.cli import main
 from knobscope.devices import OpenDevice
 from knobscope.durable_files import read_sealed
 from knobscope.errors import UserError
-from knobscope.specs import SHIPPED_RULES, read_rule, shipped_rules
+from knobscope.specs import read_shipped_rule, shipped_rules
 from knobscope.stages.detect import create_schema, find_runs_behind, write_findings
 from knobscope.stages.imitate import command, imitate_findings
 from knobscope.stages.imitate.evidence import Side, find_sides, read_pattern
 from knobscope.tables import TABLES
 
-RULES = {name: read_rule(SHIPPED_RULES / name) for name in shipped_rules()}
+RULES = {name: read_shipped_rule(name) for name in shipped_rules()}
 CASE = {"dbms": "toy", "device": "loop", "workload": "w"}
 
 
@@ -64,10 +65,11 @@ def add_run(
     insert(connection, "queue_depth", run_id=run_id, queue=-1, depth=depth, time_ns=10**9)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A study of knobs `page` and `writers`; the default configuration has page=64 and writers=1."""
-    with duckdb.connect(str(tmp_path / "study.duckdb")) as connection:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database of a study of knobs `page` and `writers`; the default configuration has page=64 and writers=1."""
+    path = tmp_path_factory.mktemp("filled") / "study.duckdb"
+    with duckdb.connect(str(path)) as connection:
         create_schema(connection)
         connection.begin()  # else each of a hundred rows waits for the disk
         insert(connection, "device_profile", device="loop", preferred_write_bytes=65536)
@@ -80,6 +82,13 @@ def database(tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         add_run(connection, "elsewhere", default | {"page": "4"}, device="other", block_id="b1")
         add_run(connection, "both", {"page": "4", "writers": "9"})
         connection.commit()
+    return path
+
+
+@pytest.fixture
+def database(filled: Path, tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """That of a study for one test to change."""
+    with duckdb.connect(shutil.copy(filled, tmp_path / "study.duckdb")) as connection:
         yield connection
 
 
