@@ -73,7 +73,8 @@ def test_a_sample_gets_a_ranking_and_effects(sample: pd.DataFrame, capsys: pytes
     for key, truth in {("sync", "false"): 0.5, ("cache", "8"): -0.2, ("cache", "32"): 0.2}.items():
         effect, low, high = effects[key]
         assert effect == pytest.approx(truth, abs=0.06)
-        assert low < effect < high < low + 0.2
+        # An interval also allows for interactions that the model may lack, which few rows do not rule out.
+        assert low < truth < high < low + 0.4
     page = Path("results/theirs/report.html").read_text().replace("\u00a0", " ")
     assert "What each value does, by the model" in page
     assert "No run changed one knob alone" in page
