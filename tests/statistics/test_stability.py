@@ -79,7 +79,7 @@ def test_a_study_with_noise_stops_when_its_conclusions_hold() -> None:
 
 def test_the_first_round_is_no_stability() -> None:
     first = rounds_of(noise=0.02).query("round == 0")
-    assert not select_knobs(first, FACTORS, "y", stop="stability", model="auto").stopped
+    assert not select_knobs(first, FACTORS, "y", stop="stability").stopped
 
 
 def test_mismatch_counts_terms_and_points_of_either() -> None:

@@ -27,7 +27,7 @@ def test_columns_and_types_are_those_of_the_table_without_any_value(tmp_path: Pa
             write_table(path, table, [{}] * rows)
             described = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
             assert {name: kind for name, kind, *_ in described} == dict(TABLES[table])
-            assert len(read_table([path])) == rows
+        assert len(read_table([path])) == rows
 
 
 def test_an_unknown_column_is_refused_and_nothing_is_written(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Watched:
     watch: Watch
 
 
-@pytest.fixture(scope="module", params=["ext4", "xfs"])
+@pytest.fixture(scope="module", params=["ext4", pytest.param("xfs", marks=pytest.mark.long)])
 def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     image = tmp_path_factory.mktemp("cached") / "image"
     with open_loop(image, 512, request.param) as loop, open_watch(loop.block, 4096, "device") as watch:

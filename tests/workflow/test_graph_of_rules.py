@@ -19,7 +19,9 @@ def list_rules(folder: Path) -> dict[str, set[str]]:
     return needs
 
 
-@pytest.mark.parametrize("repeats", ["2", "2, most: 4"], ids=["once", "more rounds"])
+@pytest.mark.parametrize(
+    "repeats", [pytest.param("2", marks=pytest.mark.long), "2, most: 4"], ids=["once", "more rounds"]
+)
 def test_the_one_at_a_time_half_is_shown_before_the_first_fit(tmp_path: Path, repeats: str) -> None:
     studies.make_folder(tmp_path)
     studies.write_study(tmp_path, "small", studies.SMALL.replace("repeats: 2", f"repeats: {repeats}"))

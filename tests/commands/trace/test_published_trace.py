@@ -3,12 +3,17 @@
 from typing import Any
 
 import pytest
+from json_documents import read_document
 from known_tables import measured
 
+from knobscope.cli import main
 
-@pytest.fixture
-def profile(describe: Any) -> dict[str, Any]:
-    return describe(measured("rocksdb_ycsba_block_trace.csv.gz"))  # type: ignore[no-any-return]
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    out = tmp_path_factory.mktemp("profile") / "profile.json"
+    assert main(["trace", str(measured("rocksdb_ycsba_block_trace.csv.gz")), "--json", str(out)]) == 0
+    return read_document("trace", out.read_text())
 
 
 def row_of(rows: list[dict[str, Any]], op: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from knobscope.devices import find_block_device
 from knobscope.specs import Dbms, Value, Workload
 from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.stages.prepare import Snapshot
 from knobscope.tables import RunRecord, write_table
 from knobscope.text.budgets import Part, sum_parts
 from knobscope.watch import Watch, open_watch
@@ -33,7 +33,7 @@ def watch(open_directory: Path) -> Iterator[Watch]:
 
 
 @pytest.fixture
-def measure(watch: Watch, short_workload: Workload, open_directory: Path) -> Measure:
+def measure(watch: Watch, short_workload: Workload, prepare: Callable[..., Snapshot], open_directory: Path) -> Measure:
     """Measure a run of a DBMS, and write its tables as a study does."""
 
     def run(name: str, threads: int, **knobs: Value) -> RunRecord:
@@ -41,7 +41,7 @@ def measure(watch: Watch, short_workload: Workload, open_directory: Path) -> Mea
         # Where the machine is busy, it takes a while until waits are watched.
         longer = {"warmup_s": 2.0, "measure_s": 2 * short_workload.measure_s}
         workload = short_workload.model_copy(update={"threads": threads, **longer})
-        snapshot = prepare_snapshot(dbms, workload, {}, open_directory)
+        snapshot = prepare(dbms, workload, open_directory)
         for _ in range(3):  # a study, too, measures a window again that was watched too late
             record = measure_run(Bench(dbms, workload, open_directory, watch), "run", knobs, snapshot)
             if "the device was watched from" not in record["run"].get("reason", ""):

@@ -49,9 +49,9 @@ def test_noisy_values_get_more_blocks_and_quiet_ones_do_not() -> None:
 
 @pytest.mark.slow
 def test_what_is_asked_for_is_enough_when_noise_stays_as_it_is() -> None:
-    """Nine in ten values of 40 sweeps suffice after one further round, without having had many blocks too many."""
+    """Nine in ten values of 20 sweeps suffice after one further round, without having had many blocks too many."""
     suffice, blocks = [], []
-    for seed in range(40):
+    for seed in range(20):
         draw = np.random.default_rng(seed)
         first = draw_sweep(draw, COMPLETE, 0.11)
         more = more_of(ask(first))
