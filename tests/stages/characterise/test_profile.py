@@ -43,7 +43,7 @@ def found(loop: OpenDevice) -> dict[str, Any]:
 
 
 def test_profile_has_the_columns_of_the_tables(loop: OpenDevice, found: dict[str, Any]) -> None:
-    assert set(found) == set(TABLES["device_profile"]) | {"curves", "properties", "method"}
+    assert set(found) == set(TABLES["device_profile"]) | {"block_identity", "curves", "properties", "method"}
     assert all(set(row) == set(TABLES["device_curve"]) for row in found["curves"])
     assert all(set(row) == set(TABLES["device_property"]) for row in found["properties"])
     absent = {name for name, value in found.items() if value is None}
