@@ -144,8 +144,9 @@ def test_few_stacks_stand_for_all_waits_of_their_kind(profile: Callable[[str], t
 
 
 def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:
-    for thread in run("lock:2"):
-        assert thread.sum("timer", links=(1, 2, 3, 4)) > 0
+    threads = run("lock:2")
+    assert any(thread.sum("timer", links=(1, 2, 3, 4)) > 0 for thread in threads)  # one may get the lock every time
+    for thread in threads:
         assert thread.sum("lock") <= 0.1 * thread.blocked_us, thread.times
 
 
