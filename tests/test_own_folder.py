@@ -29,3 +29,4 @@ def test_a_call_without_a_target_makes_what_is_missing(small_study: Path) -> Non
     assert main(["init", str(small_study)]) == 0
     assert "Error" not in call_in(small_study)
     assert report.exists()
+    assert "Nothing to be done" in call_in(small_study)
