@@ -281,7 +281,9 @@ class FastestRow(CaseColumns, CutColumns, total=False):
     """The fastest configuration of each case, in new pairs of runs against the default configuration.
 
     It was picked among all runs of the study for being fast, so what those runs say of its speed is biased, and is not
-    kept. A configuration is reduced to changes of knobs that stand out from the noise.
+    kept. A configuration is reduced to changes of knobs that stand out from the noise, and of those that act only
+    together with one of them. Where a tuner's winner was surely faster when it was measured again, and this one was
+    not, or less, the row has the winner as it is.
     """
 
     risk: Annotated[
@@ -290,12 +292,15 @@ class FastestRow(CaseColumns, CutColumns, total=False):
     changes: Annotated[Text, "JSON: knob -> value, of the knobs that differ from the default configuration."]
     configuration: Annotated[Text, "JSON: knob -> value, of all knobs of the study."]
     runs: Annotated[Integer, "Runs of the study with these changes, by which it was picked."]
+    tuner: Annotated[Text | None, "Space of the tuner whose winner it is; NULL: picked among all runs."]
     pairs: Annotated[
         Integer | None, "New pairs of successful runs: this configuration and the default. NULL: not measured again."
     ]
     again: Annotated[Real | None, "Natural-log ratio of throughput to the default in these pairs."]
     again_low: Annotated[
-        Real | None, "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time."
+        Real | None,
+        "Lower end of its interval: of 95 % over the three looks at it, so of 97.8 % each time; of a tuner's "
+        "winner, of 95 %.",
     ]
     again_high: Annotated[Real | None, "Upper end."]
 

@@ -1,8 +1,9 @@
 """The exported files are read by the tuners themselves; what they draw is a configuration that the DBMS could run."""
 
 import csv
+import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from knobscope.cli import main
 from knobscope.commands.export import to_mlos, to_optuna, to_smac
-from knobscope.specs import Dbms, StudySpecs, load_study, read_spec
+from knobscope.specs import Dbms, KnobChoice, StudySpecs, load_study, read_spec
 from knobscope.stages.detect import create_schema
 from knobscope.stages.plan.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
 from knobscope.stages.tune.optuna_space import parameters_of, suggest
@@ -73,6 +74,20 @@ def test_values_that_risk_data_are_left_out_and_a_knob_of_them_does_not_count(ma
     assert make(5).risky == {"synchronous_commit": ("off",), "fsync": (False,)}
     assert make(5).left_out == ["fsync"] and make(5).fixed["fsync"] is True
     assert make(5, with_durability=True).parameters[0].choices == ("off", "local", "on")
+
+
+def test_a_knob_that_acts_only_with_one_of_the_first_comes_along(specs: StudySpecs) -> None:
+    """By default no commit waits for others, so `commit_siblings` has no effect, and no ranking sees it."""
+    choices = {**specs.study.knobs["postgresql"], "commit_siblings": KnobChoice(range=[1, 10])}
+    study = specs.study.model_copy(update={"knobs": {"postgresql": choices}})
+    wider = dataclasses.replace(specs, study=study)
+
+    def first(ranking: Sequence[str]) -> list[str]:
+        return names(search_space(wider, wider.cases[0], ranking, 2, with_durability=False))
+
+    assert first(["shared_buffers", "commit_delay"]) == ["shared_buffers", "commit_delay", "commit_siblings"]
+    assert first(["shared_buffers", "max_wal_size"]) == ["shared_buffers", "max_wal_size"]
+    assert first(["commit_siblings", "commit_delay"]) == ["commit_siblings", "commit_delay"]
 
 
 def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path: Path) -> None:

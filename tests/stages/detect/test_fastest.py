@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import duckdb
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from knobscope.specs import StudySpecs, Value, load_study
-from knobscope.stages.detect.fastest import pick_fastest
+from knobscope.stages.detect.fastest import Changes, _list_changed, pick_fastest
 from knobscope.tables import TABLES
 
 ROOT = Path(__file__).parents[3]
@@ -64,6 +64,11 @@ class Measured:
         """Return risk -> changes of what is picked."""
         return {row["risk"]: json.loads(row["changes"]) for row in pick_fastest(self.connection, self.specs)}
 
+    def changes(self) -> Iterable[Changes]:
+        """Return to which changes the runs were reduced."""
+        names = dict(zip(("dbms", "device", "workload"), CASE, strict=True))
+        return _list_changed(self.connection, self.specs, self.specs.cases[0], names)
+
 
 @pytest.fixture
 def measured() -> Measured:
@@ -79,6 +84,17 @@ def test_the_safe_one_and_the_risky_one_are_reduced_to_knobs_that_stand_out(meas
     measured.add("b0", 12.0, {**NORMAL_WAL, "cache_size": -500})
     measured.add("b1", 1.2, {"synchronous": "normal"}, level=300.0)  # slower than wal, though it did more per second
     assert measured.pick() == {"none": FULL_WAL, "any": NORMAL_WAL}
+
+
+def test_a_knob_that_acts_only_with_one_that_stands_out_is_kept(measured: Measured) -> None:
+    """The log's checkpoint counts in WAL mode only; alone its change is none, and a cache's is noise."""
+    late: dict[str, Value] = {**FULL_WAL, "wal_autocheckpoint": 10000}
+    for cache in (-500, -32000):
+        measured.add("b0", 3.0, {**late, "cache_size": cache})
+        measured.add("b0", 2.0, {**FULL_WAL, "cache_size": cache})
+        measured.add("b0", 1.5, {"synchronous": "extra", "wal_autocheckpoint": 10000, "cache_size": cache})
+    assert measured.pick() == {"none": late}
+    assert {"synchronous": "extra"} in [dict(changes) for changes in measured.changes()]
 
 
 def test_a_safe_one_that_is_the_fastest_is_named_once(measured: Measured) -> None:

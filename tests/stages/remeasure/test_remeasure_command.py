@@ -1,6 +1,8 @@
 """`knobscope remeasure`: each device where it is, then one database with all answers."""
 
+import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -69,6 +71,35 @@ def test_answers_of_all_devices_are_joined(database: Path, tmp_path: Path) -> No
         ("normal", "mismatch", None, None, "It shows again.", "It flushes."),
         ("extra", "mismatch", 2.0, "yes", "It goes without flushes.", "It flushes."),
     ]
+
+
+def test_a_tuners_winner_that_was_faster_again_is_the_fastest(database: Path, tmp_path: Path) -> None:
+    """What the study picked was slower in new pairs, or faster by less than the winner surely is."""
+    case = {"dbms": "sqlite", "device": "nvme-consumer", "workload": "ycsb-a"}
+    wal = {"journal_mode": "wal", "synchronous": "full"}
+    with duckdb.connect(str(database)) as connection:
+        for name, low in (("good", 0.4), ("best", 0.5), ("unsure", -0.1)):
+            tuned = {**case, "space": "all", "config_id": name, "estimate": low + 0.1, "low": low, "high": low + 0.2}
+            tuned |= {"runs": 3, "cuts": 5, "cuts_lost": 0}
+            plan = {"phase": "tune", "config_id": name, "configuration": json.dumps(wal), "block_id": "b"}
+            for table, row in (("tuned", tuned), ("plan", plan), ("plan", plan)):
+                values = ", ".join(f"? AS {column}" for column in row)
+                connection.execute(f"INSERT INTO {table} BY NAME SELECT {values}", [*row.values()])
+    nothing: dict[str, object] = {"findings": {}, "what_if_runs": [], "what_ifs": [], "sensitivities": []}
+
+    def join(again: Mapping[str, object]) -> tuple[object, ...]:
+        write_sealed(tmp_path / "a.json", {**nothing, "fastest": [{**case, "risk": "none", "pairs": 4, **again}]})
+        out, answer = tmp_path / "out.duckdb", str(tmp_path / "a.json")
+        arguments = ["--study", str(STUDY), "--database", str(database), "--remeasured", answer, "--out", str(out)]
+        main(["remeasure", *arguments])
+        with duckdb.connect(str(out), read_only=True) as connection:
+            columns = "changes, tuner, pairs, again_low, cuts"
+            return connection.execute(f"SELECT {columns} FROM fastest WHERE risk = 'none'").fetchall()[0]  # noqa: S608
+
+    winner = ('{"journal_mode": "wal"}', "all", 3, 0.5, 5)
+    assert join({"again": -0.1, "again_low": -0.2, "again_high": -0.05}) == winner
+    assert join({"again": 0.2, "again_low": 0.1, "again_high": 0.3}) == winner
+    assert join({"again": 0.5, "again_low": 0.3, "again_high": 0.7})[:3] == ("{}", None, 4)
 
 
 def test_a_damaged_answer_leaves_nothing_behind(

@@ -134,7 +134,8 @@ class Tune(SpecModel):
     spaces: list[Annotated[str, Field(pattern=r"^(all|top[1-9][0-9]*)$")]] = Field(
         default=["top5", "all"],
         min_length=1,
-        description="Knobs to tune: topK are the first K of the ranking, all are those that the study varies.",
+        description="Knobs to tune: topK are the first K of the ranking, with those that have an effect only together "
+        "with one of them (by `when`); all are those that the study varies.",
     )
     with_durability: bool = Field(
         default=False, description="Whether values that risk committed data are tried, too; a tuner takes that risk."

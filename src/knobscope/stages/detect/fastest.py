@@ -1,9 +1,10 @@
 """Picks the configuration of each case that was fastest, and the fastest without a risk to committed data.
 
-Of many noisy runs the best one owes a part of its speed to luck, so what is picked here has no figure: stage `explain`
+Of many noisy runs the best one owes a part of its speed to luck, so what is picked here has no figure: `remeasure`
 measures it again, against the default, in new pairs of runs. A configuration is reduced to its changes of knobs that
-stand out from the noise. All others return to their defaults, which is what somebody who copies it needs. Of several
-that are equally fast as far as the runs tell, the one that changes least is picked.
+stand out from the noise, and of those that act only together with one of them. All others return to their defaults,
+which is what somebody who copies it needs. Of several that are equally fast as far as the runs tell, the one that
+changes least is picked.
 """
 
 import json
@@ -97,7 +98,8 @@ def _list_changed(
 
     Runs with another load or another kernel setting than the default's are no configurations of the DBMS.
     """
-    thresholds, default = specs.study.thresholds, case_space(specs, case).default
+    thresholds, space = specs.study.thresholds, case_space(specs, case)
+    default = space.default
     parameters = {**names, "fdr": thresholds.fdr, "min_effect": thresholds.min_effect}
     knobs = specs.dbms[case.dbms].knobs
     standing_out = [
@@ -105,13 +107,15 @@ def _list_changed(
         for (knob,) in connection.execute(_STANDING_OUT, parameters).fetchall()
         if knob in default and not knobs[knob].control
     ]
+    woken = set(space.list_woken(set(standing_out))).difference(standing_out)
     ratios: dict[Changes, list[float]] = defaultdict(list)
     factors = {name for name in default if is_factor(name)}
     for text, measured in connection.execute(_MEASURED, names).fetchall():
         configuration: dict[str, Any] = json.loads(text)
         varied = factors.union(name for name in configuration.keys() - default.keys() if is_factor(name))
         if all(configuration.get(name) == default.get(name) for name in varied):
-            changed = ((name, configuration[name]) for name in sorted(standing_out) if name in configuration)
+            kept = [*standing_out, *(name for name in woken if space.counts(name, configuration))]
+            changed = ((name, configuration[name]) for name in sorted(kept) if name in configuration)
             ratios[tuple((name, value) for name, value in changed if value != default[name])] += measured
     return ratios
 

@@ -1,7 +1,7 @@
 """Draws screening configurations over levels, under constraints, never one twice."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -73,6 +73,15 @@ class DesignSpace:
     def counts(self, name: str, configuration: Mapping[str, Value]) -> bool:
         """Whether the `when` of a knob holds in a configuration."""
         return self._is_true(self.dbms.knobs[name].condition, configuration)
+
+    def list_woken(self, names: Set[str]) -> list[str]:
+        """Return the knobs that do not count in the default configuration, by a condition on one of these knobs."""
+        conditions = {name: self.dbms.knobs[name].condition for name in self.default}
+        return [
+            name
+            for name, condition in conditions.items()
+            if condition and not self._is_true(condition, self.default) and not names.isdisjoint(condition.names)
+        ]
 
     def explain_refusal(self, configuration: Mapping[str, Value]) -> str:
         """Say which `requires` of a configuration do not hold, with which values, and what the DBMS says of clashes."""

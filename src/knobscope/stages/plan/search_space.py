@@ -94,7 +94,11 @@ class SearchSpace:
 def search_space(
     specs: StudySpecs, case: Case, ranking: Sequence[str], top: int | None, *, with_durability: bool
 ) -> SearchSpace:
-    """Return the space over the first `top` knobs of a ranking (all for None) that have values without risk."""
+    """Return the space over the first `top` knobs of a ranking (all for None) that have values without risk.
+
+    Knobs come along that the default configuration leaves without effect and one of the first `top` wakes: a ranking
+    sees little of them, since they act in few of its runs.
+    """
     space = case_space(specs, case)
     knobs, choices = space.dbms.knobs, specs.study.knobs[case.dbms]
     order = [*(name for name in ranking if name in choices), *(name for name in choices if name not in ranking)]
@@ -111,7 +115,9 @@ def search_space(
     candidates = [
         _without(parameter, risky[parameter.name]) if parameter.name in risky else parameter for parameter in every
     ]
-    parameters = tuple([parameter for parameter in candidates if parameter is not None][:top])
+    usable = [parameter for parameter in candidates if parameter is not None]
+    first = {parameter.name for parameter in usable[:top]}
+    parameters = tuple(p for p in usable if p.name in first.union(space.list_woken(first)))
     names = {parameter.name for parameter in parameters}
     fixed = {name: value for name, value in space.default.items() if name not in names}
     left_out = [name for name, candidate in zip(order, candidates, strict=True) if candidate is None]

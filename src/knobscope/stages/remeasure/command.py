@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict
 
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Device, StudySpecs, load_study
+from knobscope.specs import Device, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import read_findings, read_rows, replace_effects, write_findings, write_rows
-from knobscope.stages.measure import cut_case, open_cutter
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer, judge_finding
 from knobscope.stages.remeasure.delays import DelayedAnswer
-from knobscope.stages.remeasure.experiment import ITSELF, Bench
+from knobscope.stages.remeasure.experiment import Bench
+from knobscope.stages.remeasure.fastest import complete_fastest, list_fastest, list_winners
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, qualify_gap, restate_finding
 from knobscope.stages.remeasure.questions import (
@@ -31,7 +31,6 @@ from knobscope.stages.remeasure.questions import (
     what_if_number,
 )
 from knobscope.stages.remeasure.settling import settle_finding
-from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.study_data.opening import open_study
 from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
 from knobscope.tables.detection import EffectRow, FindingRow
@@ -65,7 +64,8 @@ def _run(args: argparse.Namespace) -> int:
     with open_study(args.database) as connection:
         findings = read_findings(connection)
         if args.remeasured is not None:
-            return _join(args, findings, read_rows(connection, FastestRow, "fastest"))
+            picked, winners = read_rows(connection, FastestRow, "fastest"), [*list_winners(connection, specs)]
+            return _join(args, findings, picked, winners)
         remeasure = specs.study.remeasure
         if args.device not in specs.devices:
             raise UserError(f"--device {args.device}: expected one of {', '.join(specs.devices)}")
@@ -104,7 +104,7 @@ def _run(args: argparse.Namespace) -> int:
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
-    fastest = _list_fastest(args, specs, everything)
+    fastest = list_fastest(specs, everything, args.out.parent)
     tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities, "fastest": fastest}
     tables["effects"] = list_new_effects(answers)
     write_sealed(args.out, {"findings": judged, **tables})
@@ -119,31 +119,6 @@ def _complete(args: argparse.Namespace, study: str) -> None:
         args.store, args.devices = args.store or store, args.devices or list_results(study, "devices/*.json")
     ending = "remeasured.duckdb" if args.device is None else f"remeasured-{args.device}.json"
     args.out = args.out or Path(f"{study}-{ending}")
-
-
-def _list_fastest(args: argparse.Namespace, specs: StudySpecs, answers: Sequence[Answer]) -> list[FastestRow]:
-    """Return what is now known of the fastest configurations; those that are called safe have their power cut."""
-    rows = [(answer.question, _row_of_fastest(answer)) for answer in answers if answer.question.risk is not None]
-    called_safe = [(question, row) for question, row in rows if question.risk == "none"]
-    if called_safe and specs.study.remeasure.cuts:
-        with open_cutter(args.out.parent) as cutter:
-            for question, row in called_safe:
-                print(f"remeasure: power cuts of the fastest safe configuration of {question.case}", file=sys.stderr)
-                configurations = question.configuration, question.reference
-                cut = cut_case(specs, question.case, *configurations, specs.study.remeasure.cuts, cutter)
-                row.update(cast("FastestRow", cut))
-    return [row for _, row in rows]
-
-
-def _row_of_fastest(answer: Answer) -> FastestRow:
-    """Return what new pairs of runs say of a configuration of table `fastest`: that row, but for what picked it."""
-    case, risk, repeated_effect = answer.question.case, answer.question.risk, answer.repeated_effect
-    row: FastestRow = {"dbms": case.dbms, "device": case.device, "workload": case.workload, "risk": str(risk)}
-    row["pairs"] = answer.pairs.get(ITSELF, 0)
-    if repeated_effect is not None:
-        low, high = repeated_effect.interval(SIGNIFICANCE)
-        row |= {"again": repeated_effect.mean, "again_low": low, "again_high": high}
-    return row
 
 
 def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tuple[list[Answer], list[WhatIfRunRow]]:
@@ -164,7 +139,9 @@ def _answer(bench: Bench, device: Device, questions: Sequence[Question]) -> tupl
     return answers, runs
 
 
-def _join(args: argparse.Namespace, findings: list[FindingRow], fastest: list[FastestRow]) -> int:
+def _join(
+    args: argparse.Namespace, findings: list[FindingRow], picked: list[FastestRow], winners: list[FastestRow]
+) -> int:
     """Write the database with what came out on each device."""
     remeasured = [read_document(file, _Remeasured) for file in args.remeasured]
     for of_device in remeasured:
@@ -177,8 +154,8 @@ def _join(args: argparse.Namespace, findings: list[FindingRow], fastest: list[Fa
         "what_ifs": [*what_ifs],
         "sensitivities": [row for of_device in remeasured for row in of_device["sensitivities"]],
     }
-    measured = {_key_of(row): row for of_device in remeasured for row in of_device["fastest"]}
-    tables["fastest"] = [row | measured.get(_key_of(row), {}) for row in fastest]
+    measured = [row for of_device in remeasured for row in of_device["fastest"]]
+    tables["fastest"] = [*complete_fastest(picked, measured, winners)]
     part = args.out.with_name(args.out.name + ".part")
     shutil.copyfile(args.database, part)
     write_findings(part, findings)
@@ -186,10 +163,6 @@ def _join(args: argparse.Namespace, findings: list[FindingRow], fastest: list[Fa
     replace_effects(part, [row for of_device in remeasured for row in of_device.get("effects", [])])
     part.replace(args.out)
     return 0
-
-
-def _key_of(row: FastestRow) -> tuple[str, ...]:
-    return row["dbms"], row["device"], row["workload"], row["risk"]
 
 
 def _tell(answers: Sequence[Answer]) -> None:

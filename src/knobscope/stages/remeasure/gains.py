@@ -42,8 +42,12 @@ class Gain:
         if name not in LAYERS or low <= 0:
             return ""
         if name == MERGED:
-            now = "" if self.written_per_flush is None else f" instead of {format_size(self.written_per_flush)}"
-            layer = f"{format_size(Size(json.loads(change)['merge']).bytes)} written per flush{now}"
+            size = Size(json.loads(change)["merge"]).bytes
+            if self.written_per_flush is None or self.written_per_flush < size:
+                now = "" if self.written_per_flush is None else f" instead of {format_size(self.written_per_flush)}"
+                layer = f"{format_size(size)} written per flush{now}"
+            else:  # flushes are unequal, and the layer spares the small ones
+                layer = f"a flush only when {format_size(size)} have been gathered"
         else:
             layer = "its requests spread over queues"
         effect = describe_effect(self.log_ratio.mean, low, high)

@@ -128,4 +128,5 @@ def _tell_gain(row: FastestRow) -> str:
         interval = describe_interval(estimate, low, high)
         return f"did not prove faster than the default in {plural(row['pairs'], 'new pair')} of runs ({interval})"
     effect = describe_effect(estimate, low, high)  # also one that is surely slower
-    return f"{effect} than the default in {plural(row['pairs'], 'new pair')} of runs"
+    gain = f"{effect} than the default in {plural(row['pairs'], 'new pair')} of runs"
+    return f"{gain}; a tuner found it, and which of its changes matter was not tested" if row.get("tuner") else gain
