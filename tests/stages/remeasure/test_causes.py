@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from knobscope.specs import Case, RuleCause, read_shipped_rule, shipped_rules
-from knobscope.stages.remeasure.causes import Answer, judge_finding
+from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.judging import judge_finding
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, amount_of
 from knobscope.tables import WhatIfRunRow
@@ -170,6 +171,25 @@ def test_what_holds_a_configuration_back_is_the_share_of_its_own_time(
         assert (judged["confirmed"], judged["cause"]) == ("found", "flush")
         (row,) = [row for row in found.rows() if row["property"] == "flush"]
         assert (row["knob"], row["is_level"], row["other_device"]) == (None, True, other)
+
+
+@pytest.mark.parametrize(
+    ("without", "confirmed", "words"),
+    [
+        (500, "found", "That is most of it: this property is the cause."),
+        (2000, "no", "Most of it remains: something else is the cause."),
+        (1400, "not_tested", "the cause of the rest is not known."),
+    ],
+)
+def test_what_limits_the_default_is_tested_by_the_device_without_it(without: float, confirmed: str, words: str) -> None:
+    question = Question(CASE, None, None, DEFAULT, DEFAULT, (0,), is_level=True, blamed=frozenset({"flush"}))
+    found = Answer(question)
+    for name, micros in {ITSELF: 2200.0, "flush": without}.items():
+        found.add(name, as_reference(pairs(name, micros)))
+    judged = judge_finding(found, None, "Flushes limit it.")
+    assert (judged["confirmed"], words in (judged["confirmation"] or "")) == (confirmed, True)
+    refuted = "Refuted: most of the time remains without what it blames. Original finding: Flushes limit it."
+    assert judged.get("sentence") == (refuted if confirmed == "no" else None)
 
 
 def as_reference(runs: list[WhatIfRunRow]) -> list[WhatIfRunRow]:

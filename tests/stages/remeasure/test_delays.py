@@ -8,9 +8,9 @@ import pytest
 
 from knobscope.specs import Case, RuleCause, read_shipped_rule
 from knobscope.specs.models.quantity import Duration
-from knobscope.stages.remeasure.causes import judge_finding
 from knobscope.stages.remeasure.delays import DELAYED, NO_DELAY, DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF
+from knobscope.stages.remeasure.judging import judge_finding
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import NOTHING, Amount
 from knobscope.tables import WhatIfRunRow

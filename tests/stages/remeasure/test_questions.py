@@ -249,6 +249,12 @@ def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
     assert (asked.asks("flush"), asked.asks("everything")) == (True, False)
     (spent,) = ask_questions([finding("io_sequentiality", *off)], specs, connection, most=4, what_if=None)
     assert spent.blamed == {"everything"}
+    held_by = {name: finding("default_profile", held_by=name) for name in ("flush", "units", "depth")}
+    (default,) = ask_questions([held_by["flush"], held_by["depth"]], specs, connection, most=4, what_if=None)
+    assert (default.findings, default.is_level, default.blamed) == ((0, 1), True, {"flush"})
+    (default,) = ask_questions([held_by["units"]], specs, connection, most=4, what_if=None)
+    assert default.blamed == {"write_unit"}
+    assert ask_questions([held_by["depth"]], specs, connection, most=4, what_if=None) == []
     (unblamed,) = ask_questions(rows[:2], specs, connection, most=4, what_if=None)
     assert not unblamed.followed
     (every,) = ask_questions(rows[2:], specs, connection, most=4, what_if=1)

@@ -16,8 +16,9 @@ from knobscope.specs import Case, load_study
 from knobscope.specs.models.transport import Transport, write_transport
 from knobscope.stages.remeasure import answering
 from knobscope.stages.remeasure.answering import answer_questions
-from knobscope.stages.remeasure.causes import Answer, judge_finding
+from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import Bench, measure_pairs
+from knobscope.stages.remeasure.judging import judge_finding
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount

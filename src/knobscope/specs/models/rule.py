@@ -27,6 +27,8 @@ _HEADINGS = ("Source", "Needs", "Insufficient")
 
 #: Pictures that the report can draw of the runs behind a finding.
 RuleFigure = Literal["throughput", "tail", "sizes", "read_sizes", "depth", "shares", "values", "devices"]
+#: What a rule may blame of the I/O.
+Factor = Literal["write_size", "flush", "reads", "parallelism", "sequentiality"]
 _RuleName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
@@ -56,7 +58,7 @@ class RuleThreshold(SpecModel):
 class RuleCause(SpecModel):
     """The factor that a rule blames, and what fio has to show when it repeats the I/O and changes that factor alone."""
 
-    factor: Literal["write_size", "flush", "reads", "parallelism", "sequentiality"] = Field(
+    factor: Factor = Field(
         description="What `knobscope imitate` changes of the slower setting's I/O: its write sizes, flushes or reads "
         "become those of the faster one, 32 are in flight, or the same requests come in random order. "
         "`knobscope remeasure` changes the property of the device that this is about."
@@ -115,6 +117,12 @@ class RuleSpec(SpecModel):
     )
     cause: RuleCause | None = Field(
         default=None, description="The factor of the I/O that it blames; absent: fio cannot test it."
+    )
+    held_by: dict[_RuleName, Factor] = Field(
+        default_factory=dict,
+        description="Values of `held_by` in the evidence, and the factor that each blames, of a rule about what a "
+        "configuration takes itself (`explained: time`): `knobscope remeasure` changes that property of a modelled "
+        "device.",
     )
     unasked: dict[_RuleName, str] = Field(
         default_factory=dict,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from knobscope.specs import RuleCause
-from knobscope.stages.detect import withdraw
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.gains import Gain, find_gain
 from knobscope.stages.remeasure.pairs import (
@@ -18,12 +17,11 @@ from knobscope.stages.remeasure.pairs import (
     micros_without_way,
     time_of,
 )
-from knobscope.stages.remeasure.properties import EVERYTHING, FACTOR_PROPERTIES, LAYERS, PROPERTY_WORDS
+from knobscope.stages.remeasure.properties import EVERYTHING, LAYERS, PROPERTY_WORDS
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import NOTHING, Amount, Share, amount_of, remaining_share
 from knobscope.statistics.looks import SIGNIFICANCE
 from knobscope.tables import WhatIfRow, WhatIfRunRow
-from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import (
     describe_change,
     describe_effect,
@@ -36,17 +34,9 @@ from knobscope.text.formats import (
 )
 
 _FEWEST_PAIRS = 3
-_HALF = 0.5
-#: Why a finding is refuted whose effect is absent.
-_NOT_AGAIN = "its effect did not reproduce in new runs"
+HALF = 0.5
 #: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
 _FREE_FLUSHES = ("flush", EVERYTHING)
-#: Where no rule names a cause, these properties keep their names: they are what writes cost, too.
-_SHARED = ("latency", "bandwidth", "order", "rotation")
-_BLAMED = {name: factor for factor, names in FACTOR_PROPERTIES.items() for name in names if name not in _SHARED} | {
-    "write_delay": "writes"
-}
-
 Conclusion = Literal["cause", "several", "not_the_device", "not_as_blamed", "undecided", "gone"]
 
 
@@ -311,7 +301,7 @@ class Answer:
         everything = self.shares.get(EVERYTHING)
         if self.conclusion == "cause":
             name, share = self.causes[0]
-            part, role = ("most", "the cause") if share.low >= _HALF else ("about half or more", "a cause")
+            part, role = ("most", "the cause") if share.low >= HALF else ("about half or more", "a cause")
             if len(self.shares) == 1:
                 return f"That is {part} of it: this property is {role}."
             return f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}: this property is {role}."
@@ -333,53 +323,6 @@ class Answer:
                 "these runs cannot tell whether the device is the cause."
             )
         return unknown
-
-
-def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> FindingRow:
-    """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
-
-    Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
-    named and one was found, also `cause`. What a layer above the drive would gain is added to the `sentence`. None of
-    `confirmed` leaves the cause to the stage `imitate`.
-    """
-    confirmation, gains = answer.describe(), answer.describe_gains()
-    more: FindingRow = {"sentence": sentence + gains} if gains else {}
-    if answer.is_gone:
-        return {"confirmed": "no", "confirmation": confirmation, "sentence": withdraw(sentence, _NOT_AGAIN)}
-    if not answer.question.followed:
-        return {"confirmed": None if answer.is_reproduced else "not_tested", "confirmation": confirmation}
-    if cause is None:
-        if answer.conclusion != "cause":
-            return {"confirmed": "not_tested", "confirmation": confirmation, **more}
-        name = _BLAMED.get(answer.causes[0][0], answer.causes[0][0])
-        return {"confirmed": "found", "cause": name, "confirmation": confirmation, **more}
-    confirmed = is_borne_out(answer, cause)
-    if confirmed is None:
-        return {"confirmed": answer.undecided, "confirmation": confirmation, **more}
-    judged: FindingRow = {
-        "confirmed": "yes" if confirmed else "no",
-        "confirmation": f"{confirmation} So {cause.confirmed if confirmed else cause.refuted}.",
-    }
-    return {**judged, **more} if confirmed else {**judged, "sentence": withdraw(sentence, cause.refuted)}
-
-
-def is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
-    """Whether the named cause is the one that was found; None where that cannot be determined."""
-    is_unknown = answer.conclusion == "undecided"
-    if cause.expected == "no_loss":  # what is spent is no cost of the device: it remains where the device has none
-        return None if is_unknown else answer.conclusion == "not_the_device"
-    properties = FACTOR_PROPERTIES[cause.factor]
-    named = [answer.shares[name] for name in properties if name in answer.shares]
-    if any(share.is_most for share in named):
-        return True
-    if answer.conclusion == "not_the_device" or (named and all(share.is_minor for share in named)):
-        return False
-    if is_unknown or not answer.can_judge(cause):
-        return None
-    other_shares = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *properties)]
-    if any(share.low >= _HALF for share in other_shares) and not any(share.is_part for share in named):
-        return False  # more than half is due to something else, whatever the interval of the named one leaves open
-    return None if named else False  # one of several causes is neither refuted nor called the cause
 
 
 def _end(value: float) -> float | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from knobscope.specs import Device, DiskModel, FlashModel, RuleCause
 from knobscope.specs.models.quantity import Duration, Quantity, Rate, Size
+from knobscope.specs.models.rule import Factor
 
 EVERYTHING = "everything"
 #: Property -> the changed device in words.
@@ -93,13 +94,21 @@ def layered_devices(device: Device) -> dict[str, Device]:
 def blamed_properties(cause: RuleCause | None, device: Device | None) -> frozenset[str]:
     """Return the properties of a modelled device that can confirm or refute a cause; none of another device.
 
-    A device without any costs shows that CPU time is spent for nothing. How much a device can do at a time costs
-    nothing: that is left to fio.
+    A device without any costs shows that CPU time is spent for nothing.
     """
-    if cause is None or device is None or device.model is None or cause.factor == "parallelism":
+    if cause is None or device is None or device.model is None:
         return frozenset()
-    names = (EVERYTHING,) if cause.expected == "no_loss" else FACTOR_PROPERTIES[cause.factor]
-    return frozenset(names) & what_if_devices(device).keys()
+    return frozenset((EVERYTHING,)) if cause.expected == "no_loss" else factor_properties(cause.factor, device)
+
+
+def factor_properties(factor: Factor | None, device: Device | None) -> frozenset[str]:
+    """Return the properties of a modelled device that are what a factor costs; none of another device.
+
+    How much a device can do at a time costs nothing: that is left to fio.
+    """
+    if factor is None or factor == "parallelism" or device is None or device.model is None:
+        return frozenset()
+    return frozenset(FACTOR_PROPERTIES[factor]) & what_if_devices(device).keys()
 
 
 def delayed_device(device: Device, name: str, change: Mapping[str, Duration], filesystem: str, size: int) -> Device:

@@ -10,10 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from knobscope.specs import Case, Device, StudySpecs, Value, split_configuration
+from knobscope.specs import Case, Device, Rule, StudySpecs, Value, split_configuration
 from knobscope.stages.detect import find_excuse, is_own_knob
 from knobscope.stages.plan import case_space, list_dependents
-from knobscope.stages.remeasure.properties import MERGED, blamed_properties, layered_devices, what_if_devices
+from knobscope.stages.remeasure.properties import (
+    MERGED,
+    blamed_properties,
+    factor_properties,
+    layered_devices,
+    what_if_devices,
+)
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables.detection import FindingRow
@@ -161,7 +167,7 @@ def ask_questions(
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other_device, is_level)
         blamed: frozenset[str] = frozenset()
         if what_if is None:
-            blamed = blamed_properties(rule.about.cause if rule else None, specs.devices.get(device))
+            blamed = _blamed(row, rule, specs.devices.get(device))
             followed = bool(blamed)
         else:
             can_follow = is_modelled(specs.devices.get(device)) or other_device is None or is_level
@@ -181,6 +187,14 @@ def ask_questions(
             if question is not None:
                 questions[key] = replace(question, followed=followed, blamed=blamed, least=least)
     return list(questions.values())
+
+
+def _blamed(row: FindingRow, rule: Rule | None, device: Device | None) -> frozenset[str]:
+    """Return the properties of a device that a finding blames, by its rule or by what its evidence says."""
+    if rule is None:
+        return frozenset()
+    held_by = json.loads(row["evidence"] or "{}").get("held_by") if rule.about.held_by else None
+    return blamed_properties(rule.about.cause, device) | factor_properties(rule.about.held_by.get(str(held_by)), device)
 
 
 def _list_open(findings: Sequence[FindingRow], specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[int]:
@@ -350,7 +364,15 @@ def _count_devices(specs: StudySpecs, device: Device, what_if: int | None) -> in
     """Return to how many other devices the effects on a device are followed at most."""
     if what_if is not None:
         return len(what_if_devices(device)) + len(layered_devices(device)) if is_modelled(device) else _SLOWER
-    blamed = {name for rule in specs.rules.values() for name in blamed_properties(rule.about.cause, device)}
+    blamed = {
+        name
+        for rule in specs.rules.values()
+        for names in (
+            blamed_properties(rule.about.cause, device),
+            *(factor_properties(factor, device) for factor in rule.about.held_by.values()),
+        )
+        for name in names
+    }
     return len(blamed) + bool(blamed & _OF_FLUSHES)
 
 

@@ -8,7 +8,8 @@ import json
 import math
 
 from knobscope.specs import RuleCause
-from knobscope.stages.remeasure.causes import Answer, is_borne_out, share_words
+from knobscope.stages.remeasure.causes import Answer, share_words
+from knobscope.stages.remeasure.judging import is_borne_out
 from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES, PROPERTY_WORDS
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import join_words
