@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NotRequired, Required, get_args, get_origin, get_type_hints, is_typeddict
 
 from pydantic import TypeAdapter, WithJsonSchema
+from pydantic.json_schema import JsonSchemaMode
 
+from knobscope.document_part import UntitledSchema
 from knobscope.tables.declaring import SqlType, notes_of
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -13,9 +15,7 @@ _JSON_TYPES = {"DOUBLE": "number", "BOOLEAN": "boolean", "VARCHAR": "string", "T
 
 def render_schema(document: Any) -> dict[str, Any]:
     """Return the JSON Schema of a type of documents: a model, a dataclass, a list of them, or a TypedDict."""
-    schema = (
-        _object_schema(document) if is_typeddict(document) else TypeAdapter(document).json_schema(mode="serialization")
-    )
+    schema = _object_schema(document) if is_typeddict(document) else _by_pydantic(document, "serialization")
     return {"$schema": _DIALECT, **schema}
 
 
@@ -55,4 +55,9 @@ def _schema_of(hint: Any) -> dict[str, Any]:
     if is_typeddict(hint):
         return _object_schema(hint)
     # Values of mappings may be of the type that this is a part of, so they stay open.
-    return {"type": "object"} if origin in (dict, Mapping) else TypeAdapter(hint).json_schema()
+    return {"type": "object"} if origin in (dict, Mapping) else _by_pydantic(hint)
+
+
+def _by_pydantic(kind: Any, mode: JsonSchemaMode = "validation") -> dict[str, Any]:
+    adapter = TypeAdapter(kind)
+    return adapter.json_schema(mode=mode, schema_generator=UntitledSchema, union_format="primitive_type_array")

@@ -2,8 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from knobscope.document_part import UntitledSchema
 from knobscope.specs.completing.exclusions import Exclusions
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device
@@ -27,14 +28,22 @@ _EXTENDED = ("Connection", "Files", "Knob", "Lifecycle", "Loading")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def model_schemas() -> dict[str, dict[str, Any]]:
+def model_schemas(
+    union_format: Literal["any_of", "primitive_type_array"] = "any_of",
+) -> dict[str, dict[str, Any]]:
     """Return the schema of every kind of spec, by its name."""
-    return {kind: {"$schema": _DIALECT, **model.model_json_schema(by_alias=True)} for kind, model in _MODELS.items()}
+    return {
+        kind: {
+            "$schema": _DIALECT,
+            **model.model_json_schema(by_alias=True, schema_generator=UntitledSchema, union_format=union_format),
+        }
+        for kind, model in _MODELS.items()
+    }
 
 
 def render_schemas() -> dict[str, str]:
     """Return file name -> text for every kind of spec."""
-    schemas = model_schemas()
+    schemas = model_schemas("primitive_type_array")
     _allow_extension(schemas["dbms"])
     _allow_likeness(schemas["device"])
     return {f"{kind}.json": json.dumps(schema, indent=2) + "\n" for kind, schema in schemas.items()}
