@@ -35,6 +35,10 @@ class Loop:
         """The kernel's own sums; see https://docs.kernel.org/block/stat.html."""
         return [int(number) for number in Path("/sys/block", self.block.name, "stat").read_text().split()]
 
+    def sync(self) -> None:
+        """Let its file system write everything back."""
+        run("sync", "--file-system", self.mount)
+
     def count_in_flight(self) -> int:
         return sum(int(number) for number in Path("/sys/block", self.block.name, "inflight").read_text().split())
 
@@ -124,15 +128,15 @@ class Gated:
         self.finish()
 
 
-@dataclass
-class Job:
+class Job(Gated):
     """A fio job with its figures."""
 
-    gated: Gated
-    output: Path
+    def __init__(self, options: dict[str, str | int], output: Path) -> None:
+        self._output = output
+        super().__init__(["fio", *(f"--{name}={value}" for name, value in options.items())])
 
     def read(self, direction: str) -> Any:
-        return json.loads(self.output.read_text())["jobs"][0][direction]
+        return json.loads(self._output.read_text())["jobs"][0][direction]
 
 
 #: fio(file, rw="write", bs="4k", ...) -> a job that waits to be started
@@ -140,15 +144,15 @@ Fio = Callable[..., Job]
 
 
 def watch_jobs(
-    watch: Watch, *followed: Job, beside: tuple[Job, ...] = (), after: Callable[[], None] | None = None
+    watch: Watch, *followed: Gated, beside: tuple[Gated, ...] = (), after: Callable[[], object] | None = None
 ) -> Profile:
-    """Run jobs at the same time, some of them followed, and return the profile of it."""
-    watch.follow([job.gated.pid for job in followed])
+    """Run commands at the same time, some of them followed, and return the profile of it."""
+    watch.follow([job.pid for job in followed])
     watch.begin()
     for job in (*followed, *beside):
-        job.gated.start()
+        job.start()
     for job in (*followed, *beside):
-        job.gated.finish()
+        job.finish()
     if after:
         after()
     return watch.end()
@@ -156,3 +160,8 @@ def watch_jobs(
 
 def row_of(profile: Profile, op: str) -> dict[str, Any]:
     return next(row for row in profile["io_profile"] if row["op"] == op)
+
+
+def times_of(profile: Profile, queue: int = -1) -> dict[int, int]:
+    """Depth -> ns of one queue; -1 is the whole device."""
+    return {row["depth"]: row["time_ns"] for row in profile["queue_depth"] if row["queue"] == queue}

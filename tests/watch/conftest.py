@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Freezable, Gated, Job, Loop, Syncs, open_loop
+from loop_devices import Fio, Freezable, Job, Loop, Syncs, open_loop
 
 _SYS_ADMIN = 1 << 21
 _SWITCH = Path("/proc/sys/kernel/bpf_stats_enabled")
@@ -65,8 +65,8 @@ def fio(tmp_path: Path) -> Fio:
 
     def prepare(file: str | Path, **options: str | int) -> Job:
         output = tmp_path / f"fio-{time.monotonic_ns()}.json"
-        words = {"name": "job", "filename": str(file), "output-format": "json", "output": str(output), **options}
-        return Job(Gated(["fio", *(f"--{name}={value}" for name, value in words.items())]), output)
+        options = {"name": "job", "filename": str(file), "output-format": "json", "output": str(output), **options}
+        return Job(options, output)
 
     return prepare
 

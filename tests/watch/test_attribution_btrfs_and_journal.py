@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from loop_devices import Gated, Loop, open_loop, row_of, run
+from loop_devices import Gated, Loop, open_loop, row_of, run, watch_jobs
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Profile, name_files, open_watch
@@ -80,14 +80,9 @@ def mount(tmp_path: Path) -> Iterator[Mount]:
 
 
 def watch(loop: Loop, script: str, *, synced: bool = True) -> Profile:
-    gated = Gated([sys.executable, "-c", script, str(loop.mount)])
     with open_watch(loop.block, 4096, "device") as opened:
-        opened.follow([gated.pid])
-        opened.begin()
-        gated.run()
-        if synced:
-            run("sync", "-f", loop.mount)
-        return opened.end()
+        gated = Gated([sys.executable, "-c", script, str(loop.mount)])
+        return watch_jobs(opened, gated, after=loop.sync if synced else None)
 
 
 def sum_files(profile: Profile, op: str) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from loop_devices import Fio, Job, Loop, open_loop, row_of, run, watch_jobs
+from loop_devices import Fio, Job, Loop, open_loop, row_of, watch_jobs
 
 from knobscope.watch import Profile, Watch, open_watch
 
@@ -26,9 +26,9 @@ def watch(device: Loop) -> Iterator[Watch]:
 
 def watch_to_the_end(watch: Watch, device: Loop, *followed: Job, beside: tuple[Job, ...] = ()) -> Profile:
     """Watch until all is written back; check that nothing is missing and nothing is counted twice."""
-    run("sync", "--file-system", device.mount)
+    device.sync()
     before = device.read_stat()
-    profile = watch_jobs(watch, *followed, beside=beside, after=lambda: run("sync", "--file-system", device.mount))
+    profile = watch_jobs(watch, *followed, beside=beside, after=device.sync)
     after = device.read_stat()
     write, flush = row_of(profile, "write"), row_of(profile, "flush")
     for row in profile["io_profile"]:
@@ -89,7 +89,7 @@ def test_the_same_file_system_shared(device: Loop, fio: Fio) -> None:
     ours = fio(device.mount / "shared-ours", rw="write", bs="4k", size="2m", fdatasync=16, fallocate="none")
     theirs = fio(device.mount / "shared-theirs", rw="write", bs="64k", size="2m", direct=1)
     with open_watch(device.block, 4096, "process") as watch:
-        profile = watch_jobs(watch, ours, beside=(theirs,), after=lambda: run("sync", "--file-system", device.mount))
+        profile = watch_jobs(watch, ours, beside=(theirs,), after=device.sync)
     write = row_of(profile, "write")
     assert 2 << 20 <= write["bytes"] == write["own_bytes"] + write["inode_bytes"] < 3 << 20
     assert write["foreign_bytes"] == 2 << 20

@@ -3,19 +3,14 @@
 import time
 
 import pytest
-from loop_devices import Fio, Freezable, Loop, row_of, watch_jobs
+from loop_devices import Fio, Freezable, Loop, row_of, times_of, watch_jobs
 from waiting import wait_until
 
-from knobscope.watch import Profile, open_watch
+from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
 
 _HOLD_S = 0.5
-
-
-def times_of(profile: Profile, queue: int = -1) -> dict[int, int]:
-    """Depth -> ns of one queue; -1 is the whole device."""
-    return {row["depth"]: row["time_ns"] for row in profile["queue_depth"] if row["queue"] == queue}
 
 
 def wait_for_depth(loop: Loop, depth: int) -> None:
@@ -26,14 +21,14 @@ def wait_for_depth(loop: Loop, depth: int) -> None:
 def test_depth_is_known_where_requests_are_held(freezable: Freezable, direct: Fio) -> None:
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=7, iodepth=7)
     with open_watch(freezable.loop.block, 4096, "device") as watch:
-        watch.follow([job.gated.pid])
+        watch.follow([job.pid])
         watch.begin()
         with freezable.frozen() as thaw:
-            job.gated.start()
+            job.start()
             wait_for_depth(freezable.loop, 7)
             time.sleep(_HOLD_S)
             thaw()
-        job.gated.finish()
+        job.finish()
         profile = watch.end()
     times = times_of(profile)
     assert set(times) <= set(range(8))
@@ -52,14 +47,14 @@ def test_requests_from_before_the_run_are_distinguished(freezable: Freezable, di
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=107, iodepth=7)
     with freezable.frozen() as thaw:
         early = open_watch(freezable.loop.block, 4096, "device") if attached else None
-        job.gated.start()
+        job.start()
         wait_for_depth(freezable.loop, 7)
         with early or open_watch(freezable.loop.block, 4096, "device") as watch:
-            watch.follow([job.gated.pid])
+            watch.follow([job.pid])
             watch.begin()
             time.sleep(0.1)
             thaw()
-            job.gated.finish()
+            job.finish()
             profile = watch.end()
     assert profile["completions_without_start"] == 7
     assert row_of(profile, "write")["requests"] == 100
@@ -73,14 +68,14 @@ def test_requests_from_before_the_run_are_distinguished(freezable: Freezable, di
 def test_a_run_that_ends_early_counts_what_is_still_in_flight(freezable: Freezable, direct: Fio) -> None:
     job = direct(freezable.loop.node, rw="randwrite", bs="4k", size="32m", number_ios=5, iodepth=5)
     with open_watch(freezable.loop.block, 4096, "device") as watch:
-        watch.follow([job.gated.pid])
+        watch.follow([job.pid])
         watch.begin()
         with freezable.frozen() as thaw:
-            job.gated.start()
+            job.start()
             wait_for_depth(freezable.loop, 5)
             profile = watch.end()
             thaw()
-        job.gated.finish()
+        job.finish()
         again = watch_jobs(watch, direct(freezable.loop.node, rw="randread", bs="4k", size="1m", number_ios=11))
     assert profile["starts_without_completion"] == 5
     assert row_of(profile, "write")["requests"] == 5

@@ -1,14 +1,13 @@
 """What page faults show of mapped files, against what the program did."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_devices import Fio, Gated, Loop
+from loop_devices import Fio, Gated, Loop, watch_jobs
 
 from knobscope.watch import Profile, Watch, open_watch
 
@@ -53,14 +52,8 @@ def program(file: Path) -> Program:
     return lambda text: Gated([sys.executable, "-c", head + text])
 
 
-def run(watch: Watch, followed: Gated, beside: Gated | None = None) -> Profile:
-    watch.follow([followed.pid])
-    watch.begin()
-    if beside:
-        beside.run()
-    followed.run()
-    subprocess.run(["sync"], check=True)
-    profile = watch.end()
+def run(watch: Watch, followed: Gated, *beside: Gated) -> Profile:
+    profile = watch_jobs(watch, followed, beside=beside, after=os.sync)
     lost = dict(profile["lost_faults"])
     lost.pop("missed_events")  # may be other processes' events
     assert not any(lost.values()), lost
@@ -82,7 +75,7 @@ def faults_of(profile: Profile) -> dict[str, Any]:
 )
 def test_random_faults_are_those_of_fio(watch: Watch, file: Path, fio: Fio, rw: str) -> None:
     job = fio(file, ioengine="mmap", rw=rw, bs="4k", size=f"{_PAGES * 4}k", number_ios=400)
-    profile = run(watch, job.gated)
+    profile = run(watch, job)
     row, written = faults_of(profile), job.read("write")["total_ios"]
     assert (row["faults"], row["pages_in"], row["bytes_in"]) == (400, 400, 400 * 4096)
     assert (row["pages_dirtied"], row["pages_written_back"]) == (written, written)
@@ -95,7 +88,7 @@ def test_random_faults_are_those_of_fio(watch: Watch, file: Path, fio: Fio, rw: 
 @pytest.mark.parametrize("rw", ["rw", *(pytest.param(rw, marks=pytest.mark.long) for rw in ("read", "write"))])
 def test_scans_are_sequential_though_the_kernel_reads_ahead(watch: Watch, file: Path, fio: Fio, rw: str) -> None:
     job = fio(file, ioengine="mmap", rw=rw, bs="4k", size=f"{_PAGES * 4}k", number_ios=2000)
-    row = faults_of(run(watch, job.gated))
+    row = faults_of(run(watch, job))
     assert row["sequential_share"] == pytest.approx(1, abs=0.02)
     assert row["pattern"] in ("sequential", "few")  # what is read ahead does not fault
     assert row["faults"] <= 2000 <= row["pages_in"]

@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_devices import Fio, Gated, Loop, open_loop, row_of, run, watch_jobs
+from loop_devices import Fio, Gated, Loop, open_loop, row_of, watch_jobs
 
 from knobscope.watch import Profile, Watch, open_watch
 
@@ -41,16 +40,6 @@ def files_of(profile: Profile, op: str) -> dict[str, Any]:
     return {row["name"]: row for row in profile["files"] if row["op"] == op}
 
 
-def watch_command(watch: Watch, command: list[str], after: Path | None = None) -> Profile:
-    gated = Gated(command)
-    watch.follow([gated.pid])
-    watch.begin()
-    gated.run()
-    if after:
-        run("sync", "--file-system", after)
-    return watch.end()
-
-
 def assert_complete(profile: Profile) -> None:
     """Files and addresses add up to all reads and writes, request by request and byte by byte."""
     for op in ("read", "write"):
@@ -68,7 +57,7 @@ def test_direct_and_buffered_requests_are_their_files(watch: Watch, mounted: Loo
         fio(mounted.mount / "cached", rw="write", bs="64k", size="8m", fsync=32),
         fio(mounted.mount / "later", rw="write", bs="64k", size="4m"),
     ]
-    profile = watch_jobs(watch, *jobs, after=lambda: run("sync", "--file-system", mounted.mount))
+    profile = watch_jobs(watch, *jobs, after=mounted.sync)
     files = files_of(profile, "write")
     sizes = {name: files[name]["bytes"] for name in ("direct", "large", "cached", "later")}
     assert sizes == {"direct": 8 * _MIB, "large": 16 * _MIB, "cached": 8 * _MIB, "later": 4 * _MIB}
@@ -83,7 +72,7 @@ def test_reads_are_their_files(watch: Watch, mounted: Loop, direct: Fio, fio: Fi
     assert mounted.mount is not None
     for name in ("ahead", "past"):
         (mounted.mount / name).write_bytes(bytes(4 * _MIB))
-    run("sync", "--file-system", mounted.mount)
+    mounted.sync()
     jobs = [
         fio(mounted.mount / "ahead", rw="read", bs="4k", size="4m"),  # read ahead
         direct(mounted.mount / "past", rw="read", bs="4k", size="4m"),
@@ -104,7 +93,7 @@ for number in range(5):
         os.fsync(file.fileno())
     os.unlink(f"temporary-{number}")
 """
-    profile = watch_command(watch, [sys.executable, "-c", script, str(mounted.mount)], mounted.mount)
+    profile = watch_jobs(watch, Gated([sys.executable, "-c", script, str(mounted.mount)]), after=mounted.sync)
     files = files_of(profile, "write")
     assert [files[f"temporary-{number}"]["bytes"] >> 16 for number in range(5)] == [1, 2, 3, 4, 5]
     assert_complete(profile)
@@ -127,8 +116,8 @@ def test_the_order_of_requests_has_a_name(watch: Watch, mounted: Loop, blocks: l
     assert mounted.mount is not None
     file = mounted.mount / f"order-{pattern}"
     file.write_bytes(bytes(16 * _MIB))
-    run("sync", "--file-system", mounted.mount)
-    profile = watch_command(watch, [sys.executable, "-c", READER, str(file), *map(str, blocks)])
+    mounted.sync()
+    profile = watch_jobs(watch, Gated([sys.executable, "-c", READER, str(file), *map(str, blocks)]))
     row = files_of(profile, "read")[file.name]
     assert row["requests"] == len(blocks)
     assert row["pattern"] == pattern

@@ -76,10 +76,7 @@ def test_a_flush_alone_is_no_write(watch: Watch, loop: Loop) -> None:
     """The kernel's own sums count it as a write."""
     job = Gated([sys.executable, "-c", FLUSH, loop.node])
     before = loop.read_stat()
-    watch.follow([job.pid])
-    watch.begin()
-    job.run()
-    profile = watch.end()
+    profile = watch_jobs(watch, job)
     after = loop.read_stat()
     assert (row_of(profile, "write")["requests"], row_of(profile, "flush")["requests"]) == (0, 3)
     assert (after[4] - before[4], after[15] - before[15]) == (3, 3)
@@ -101,7 +98,7 @@ def test_requests_are_where_fio_put_them(loop: Loop, fio: Fio, tmp_path: Path) -
         watches = [stack.enter_context(open_watch(partition, BLOCK, "device")) for partition in partitions]
         for watch in watches:
             watch.begin()
-        job.gated.run()
+        job.run()
         profiles = [watch.end() for watch in watches]
     offsets = [request.offset // 512 for request in read_log(log)]
     expected = [sum(start <= offset < start + sectors for offset in offsets) for start in starts]

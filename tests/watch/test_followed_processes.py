@@ -79,10 +79,7 @@ def test_one_of_two_is_followed(watch: Watch, loop: Loop, fio: Fio, way: str) ->
 
 def test_a_daemon_is_followed(watch: Watch, loop: Loop) -> None:
     daemon = Gated([sys.executable, "-c", DAEMON, loop.node, "101"])
-    watch.follow([daemon.pid])
-    watch.begin()
-    daemon.run()
-    write = row_of(watch.end(), "write")
+    write = row_of(watch_jobs(watch, daemon), "write")
     assert (write["own_requests"], write["device_requests"]) == (101, 101)
 
 
@@ -104,11 +101,7 @@ def test_a_process_that_moves_to_another_cgroup_is_followed(watch: Watch, loop: 
     moved = Gated([sys.executable, "-c", MOVED, loop.node, str(groups[0]), "53"])
     beside = Gated([sys.executable, "-c", DAEMON, loop.node, "31"])
     (groups[0] / "cgroup.procs").write_text(str(beside.pid))
-    watch.follow([moved.pid])
-    watch.begin()
-    moved.run()
-    beside.run()
-    profile = watch.end()
+    profile = watch_jobs(watch, moved, beside=(beside,))
     write = row_of(profile, "write")
     assert (write["own_requests"], write["foreign_requests"]) == (106, 31)
     assert profile["moved_processes"] == 1

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from loop_devices import Fio, Freezable, Loop, row_of, watch_jobs
+from loop_devices import Fio, Freezable, Loop, row_of, times_of, watch_jobs
 from waiting import wait_until
 
-from knobscope.watch import Profile, Watch, open_watch
+from knobscope.watch import Watch, open_watch
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -28,11 +28,6 @@ def watch(loop: Loop) -> Iterator[Watch]:
         yield opened
 
 
-def times_of(profile: Profile) -> dict[int, int]:
-    """Depth of the device -> ns."""
-    return {row["depth"]: row["time_ns"] for row in profile["queue_depth"] if row["queue"] == -1}
-
-
 @pytest.mark.parametrize(("iodepth", "numjobs"), SHAPES)
 def test_held_requests_are_the_depth(
     held: Watch, freezable: Freezable, direct: Fio, iodepth: int, numjobs: int
@@ -40,14 +35,14 @@ def test_held_requests_are_the_depth(
     depth = iodepth * numjobs
     options = {"rw": "randwrite", "bs": "4k", "size": "32m", "number_ios": iodepth, "iodepth": iodepth}
     job = direct(freezable.loop.node, numjobs=numjobs, **options)
-    held.follow([job.gated.pid])
+    held.follow([job.pid])
     held.begin()
     with freezable.frozen() as thaw:
-        job.gated.start()
+        job.start()
         assert wait_until(lambda: freezable.loop.count_in_flight() == depth)
         time.sleep(_HOLD_S)
         thaw()
-    job.gated.finish()
+    job.finish()
     times = times_of(held.end())
     assert max(times) == depth
     assert times[depth] >= _HOLD_S * 1e9
@@ -91,15 +86,15 @@ def test_depth_is_rate_times_latency(
 def test_runs_begin_and_end_in_the_middle_of_the_load(watch: Watch, loop: Loop, direct: Fio) -> None:
     """Requests in flight at a border belong to no run, and depth stays between none and all of them."""
     job = direct(loop.node, rw="randread", bs="4k", size="128m", runtime="2s", time_based=1, iodepth=16)
-    job.gated.start()
+    job.start()
     assert wait_until(lambda: loop.count_in_flight() > 0)
     profiles = []
     for _ in range(5):
-        watch.follow([job.gated.pid])
+        watch.follow([job.pid])
         watch.begin()
         time.sleep(0.1)
         profiles.append(watch.end())
-    job.gated.finish()
+    job.finish()
     hidden = sum(profile["starts_without_completion"] for profile in profiles)
     for profile in profiles:
         times = times_of(profile)

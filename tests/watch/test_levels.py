@@ -19,7 +19,7 @@ def upper(mounted: Loop) -> Iterator[Loop]:
     assert mounted.mount is not None
     with open_loop(mounted.mount / "upper", 8) as opened:
         run("dd", "if=/dev/urandom", f"of={opened.node}", "bs=1M", "count=8", "oflag=direct", "status=none")
-        run("sync", "--file-system", mounted.mount)
+        mounted.sync()
         yield opened
 
 

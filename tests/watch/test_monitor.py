@@ -125,7 +125,7 @@ def test_buffered_writes_are_attributed_completely(
     job = fio(mounted.mount / f"file-{main_part}", rw="randwrite", bs="4k", size="16m", **options)
     with open_watch(mounted.block, 4096, "device") as watch:
         before = mounted.read_stat()
-        profile = watch_jobs(watch, job, after=lambda: run("sync", "--file-system", mounted.mount))
+        profile = watch_jobs(watch, job, after=mounted.sync)
         after = mounted.read_stat()
     write, flush = row_of(profile, "write"), row_of(profile, "flush")
     for row in profile["io_profile"]:
@@ -162,7 +162,7 @@ def test_a_flush_has_no_owner_and_is_not_missed(mounted: Loop, fio: Fio, syncs: 
     """A write over what is there needs no journal; half of the requests are flushes, and all data have an owner."""
     assert mounted.mount is not None
     (mounted.mount / "log").write_bytes(bytes(1 << 20))
-    run("sync", "--file-system", mounted.mount)
+    mounted.sync()
     job = fio(mounted.mount / "log", rw="write", bs="8k", size="1m", direct=1, fdatasync=1, overwrite=1)
     with open_watch(mounted.block, 4096, "process") as watch:
         profile = watch_jobs(watch, job)

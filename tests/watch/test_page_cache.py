@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Loop, Syncs, open_loop, row_of, run, watch_jobs
+from loop_devices import Fio, Loop, Syncs, open_loop, row_of, watch_jobs
 
 from knobscope.watch import Watch, open_watch
 
@@ -34,7 +34,7 @@ def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         assert loop.mount is not None
         file = loop.mount / "file"
         file.write_bytes(bytes(SIZE))
-        run("sync", "--file-system", loop.mount)
+        loop.sync()
         yield Watched(loop, file, watch)
 
 
@@ -43,7 +43,7 @@ def watched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_bytes_are_those_of_fio(watched: Watched, fio: Fio, syncs: Syncs, engine: str, pattern: str) -> None:
     job = fio(watched.file, ioengine=engine, rw=pattern, bs="8k")
     before = watched.loop.read_stat()
-    profile = watch_jobs(watched.watch, job, after=lambda: run("sync", "--file-system", watched.loop.mount))
+    profile = watch_jobs(watched.watch, job, after=watched.loop.sync)
     after = watched.loop.read_stat()
     read, write, flush = (row_of(profile, op) for op in ("read", "write", "flush"))
     is_read_whole = engine == "mmap" or pattern in ("read", "rw")

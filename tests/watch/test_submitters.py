@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_devices import Fio, Loop, row_of, run, watch_jobs
+from loop_devices import Fio, Loop, row_of, watch_jobs
 
 from knobscope.watch import Profile, open_watch
 
@@ -33,7 +33,7 @@ def test_kernel_workers_have_the_name_of_their_work(mounted: Loop, fio: Fio) -> 
     job = fio(mounted.mount / "later", rw="write", bs="64k", size="8m")
     number = f"{mounted.block.major}:{mounted.block.minor}"
     with open_watch(mounted.block, 4096, "device") as watch:
-        profile = watch_jobs(watch, job, after=lambda: run("sync", "--file-system", mounted.mount))
+        profile = watch_jobs(watch, job, after=mounted.sync)
     assert submitters_of(profile, "write")[f"kworker/flush-{number}"] > 0
     assert row_of(profile, "write")["inode_bytes"] == 8 << 20
 

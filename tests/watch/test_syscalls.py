@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_devices import Fio, Gated, Job, Loop
+from loop_devices import Fio, Gated, Job, Loop, watch_jobs
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Profile, Watch, open_watch
@@ -55,13 +55,8 @@ def program(file: Path) -> Program:
     return prepare
 
 
-def run(watch: Watch, followed: Gated, beside: Gated | None = None) -> Profile:
-    watch.follow([followed.pid])
-    watch.begin()
-    if beside:
-        beside.run()
-    followed.run()
-    profile = watch.end()
+def run(watch: Watch, followed: Gated, *beside: Gated) -> Profile:
+    profile = watch_jobs(watch, followed, beside=beside)
     lost = dict(profile["lost_syscalls"])
     lost.pop("missed_events")  # may be other processes' events
     assert not any(lost.values()), lost
@@ -95,7 +90,7 @@ def assert_as_fio(profile: Profile, job: Job, mode: str, label: str) -> None:
 @pytest.mark.parametrize(("engine", "rw"), _WAYS)
 def test_counts_are_those_of_fio(watch: Watch, file: Path, fio: Fio, engine: str, rw: str) -> None:
     job = fio(file, ioengine=engine, rw=rw, bs="4k", size=f"{_FILE_MIB}m", number_ios=200)
-    profile = run(watch, job.gated)
+    profile = run(watch, job)
     assert_as_fio(profile, job, _MODES.get(engine, "sync"), _LABELS.get(rw, "random"))
     assert {row["batch_mean"] for row in profile["io_modes"]} == {1.0}
 
@@ -106,7 +101,7 @@ def test_long_batches_are_counted_whole(watch: Watch, file: Path, fio: Fio, engi
     depth = {"iodepth": batch, "iodepth_batch": batch, "iodepth_batch_complete_min": batch}
     common: dict[str, Any] = {"bs": "4k", "size": f"{_FILE_MIB}m", "direct": 1}
     job = fio(file, ioengine=engine, rw="read", number_ios=5 * batch, **common, **depth)
-    profile = run(watch, job.gated)
+    profile = run(watch, job)
     assert_as_fio(profile, job, engine, "sequential")
     assert [(row["batch"], row["submits"]) for row in profile["io_batches"]] == [(batch, 5)]
     way = mode_of(profile, "read", engine)
@@ -195,7 +190,7 @@ reap(2)
 def test_io_uring_in_all_its_forms(watch: Watch, file: Path, fio: Fio, options: dict[str, int]) -> None:
     common: dict[str, Any] = {"bs": "8k", "size": f"{_FILE_MIB}m", "direct": 1, "iodepth": 8, "number_ios": 400}
     job = fio(file, ioengine="io_uring", rw="randrw", **common, **options)
-    profile = run(watch, job.gated)
+    profile = run(watch, job)
     assert_as_fio(profile, job, "io_uring", "random")
     row = mode_of(profile, "read", "io_uring")
     assert row["polled"] == (row["calls"] if "sqthread_poll" in options else 0)
@@ -205,7 +200,7 @@ def test_io_uring_in_all_its_forms(watch: Watch, file: Path, fio: Fio, options: 
 def test_only_followed_processes_count(watch: Watch, file: Path, fio: Fio) -> None:
     common: dict[str, Any] = {"ioengine": "psync", "rw": "randread", "bs": "4k", "size": f"{_FILE_MIB}m"}
     followed, other = fio(file, number_ios=111, **common), fio(file, number_ios=500, **common)
-    profile = run(watch, followed.gated, other.gated)
+    profile = run(watch, followed, other)
     assert access_of(profile, "read")["calls"] == 111
 
 
@@ -300,7 +295,7 @@ os.pread(g, 4096, {(_FILE_MIB << 20) - 1000})
 def test_histograms_add_up(watch: Watch, file: Path, fio: Fio) -> None:
     common: dict[str, Any] = {"bssplit": "4k/50:12k/50", "norandommap": 1, "size": f"{_FILE_MIB}m"}
     job = fio(file, ioengine="psync", rw="randwrite", fsync=10, number_ios=300, **common)
-    profile = run(watch, job.gated)
+    profile = run(watch, job)
     row = call_of(profile, "pwrite64")
     sizes = {r["bytes"]: r["calls"] for r in profile["syscall_sizes"] if r["syscall"] == "pwrite64"}
     assert set(sizes) == {4096, 12288}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loop_devices import Gated, Loop
+from loop_devices import Gated, Loop, watch_jobs
 
 from knobscope.watch import Profile, Watch, open_watch
 
@@ -67,11 +67,7 @@ def profile(mounted: Loop, watch: Watch, binary: Path, tmp_path: Path) -> Callab
     def follow(steps: str) -> tuple[Profile, str]:
         output = tmp_path / "output"
         command = f"exec {shlex.quote(str(binary))} 1 {shlex.quote(str(file))} {steps} > {shlex.quote(str(output))}"
-        program = Gated(["sh", "-c", command])
-        watch.follow([program.pid])
-        watch.begin()
-        program.run()
-        return watch.end(), output.read_text()
+        return watch_jobs(watch, Gated(["sh", "-c", command])), output.read_text()
 
     return follow
 
