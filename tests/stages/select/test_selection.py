@@ -131,9 +131,9 @@ def test_turning_point_of_an_important_knob_is_found() -> None:
 def test_a_turn_that_another_knob_causes_is_named_with_its_value() -> None:
     """`size` helps up to 4 where `mode` is 1, and does nothing where it is 0."""
     table = grid(size=[1, 2, 3, 4, 5, 6, 7], mode=[0, 1], other=[1, 2, 3])
-    table["y"] = 100.0 + table["mode"] * 60 * (4 - (table["size"] - 4).abs())
+    table["y"] = 100 * np.exp(table["mode"] * 0.3 * (4 - (table["size"] - 4).abs()))
     table["y"] *= np.exp(np.random.default_rng(3).normal(0, 0.01, len(table)))
-    points = select_knobs(table, ["size", "mode", "other"], "y", "anova", log_response=False).points
+    points = select_knobs(table, ["size", "mode", "other"], "y", "anova").points
     found = [(point["knob"], point["type"], point["value"], point["beside"]) for point in points]
     assert ("size", "turning", 4, {"mode": 1}) in found
     assert not [point for point in found if point[3] == {"mode": 0}]

@@ -1,7 +1,7 @@
 """The stage as one pure function: runs so far in, decision, model terms, ranking and important points out."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,6 @@ class _Fitter:
     threshold: float
     splits: int
     seed: int
-    log_response: bool
     levels: Mapping[str, Sequence[Any]] | None
     candidates: "pd.DataFrame | None"
     axes: Mapping[str, Axis]
@@ -86,7 +85,7 @@ class _Fitter:
     def fit(self, runs: "pd.DataFrame", *, only_deciding: bool = False) -> _Fit:
         """Decide about these runs as if they were all there are; `only_deciding` as in `decide_stop`."""
         settings, possible = _encode(runs, self.factors, self.levels, self.candidates)
-        values = read_response(runs, self.response, self.log_response)
+        values = read_response(runs, self.response, log=True)
         offsets = 0
         if "block" in runs.columns:
             values, offsets = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
@@ -114,7 +113,6 @@ def select_knobs(
     threshold: float = 0.9,
     splits: int = 10,
     seed: int = 0,
-    log_response: bool = True,
     levels: Mapping[str, Sequence[Any]] | None = None,
     candidates: "pd.DataFrame | None" = None,
     axes: Mapping[str, Axis] | None = None,
@@ -140,7 +138,7 @@ def select_knobs(
     unknown model.
     """
     _require_comparable(runs, factors)
-    asked = (threshold, splits, seed, log_response, levels, candidates)
+    asked = (threshold, splits, seed, levels, candidates)
     fitter = _Fitter(factors, response, model, *asked, axes or {}, special or {}, frozenset(expected))
     with one_thread():
         last = fitter.fit(runs)
@@ -160,7 +158,7 @@ def select_knobs(
         r2_splits=last.stop.r2_splits,
         importance=[asdict(knob) for knob in ranking.knobs],
         points=last.points,
-        worst_predicted=find_worst_predicted(last.runs, last.stop, log_response),
+        worst_predicted=find_worst_predicted(last.runs, last.stop),
         holdout_r2=ranking.holdout_r2,
         trustworthy=ranking.trustworthy,
         reason_trust=ranking.reason,
@@ -178,14 +176,13 @@ def _require_comparable(runs: "pd.DataFrame", factors: Sequence[str]) -> None:
         raise UserError(f"all {len(runs)} successful runs are of one configuration; two are the least to compare")
 
 
-def find_worst_predicted(runs: Runs, stop: Stop, log_response: bool) -> list[dict[str, Any]]:
+def find_worst_predicted(runs: Runs, stop: Stop) -> list[dict[str, Any]]:
     """Return the configurations that the model predicts worst when they are held out, in units of the response.
 
     Something may count there that the model does not know (an interaction of more knobs, a cliff), or a run stalled.
     """
     if stop.predicted is None:
         return []
-    unit: Callable[[float], float] = math.exp if log_response else float
     errors = np.abs(runs.response - stop.predicted)
     worst = [row for row in np.argsort(-errors, kind="stable") if np.isfinite(errors[row])][:_MOST_WORST]
     return [
@@ -197,8 +194,8 @@ def find_worst_predicted(runs: Runs, stop: Stop, log_response: bool) -> list[dic
                 )
             },
             "runs": int(runs.counts[row]),
-            "measured": unit(runs.response[row]),
-            "predicted": unit(stop.predicted[row]),
+            "measured": math.exp(runs.response[row]),
+            "predicted": math.exp(stop.predicted[row]),
         }
         for row in worst
     ]
