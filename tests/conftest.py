@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 import studies
 from emulated import require_loops
+from shipped_specs import ROOT, shipped_dbms, shipped_workload
 
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
-from knobscope.specs.shelf import read_spec
 from knobscope.stages.prepare import Snapshot, prepare_snapshot
-
-ROOT = Path(__file__).parents[1]
 
 #: Programs that every machine has with Python and this package; all else is for tests that are marked `real`.
 _HARMLESS = {
@@ -113,19 +111,19 @@ def _is_real(item: pytest.Item) -> bool:
 @pytest.fixture(scope="session")
 def sqlite() -> Dbms:
     """The shipped SQLite spec."""
-    return read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    return shipped_dbms("sqlite")
 
 
 @pytest.fixture(scope="session")
 def postgresql() -> Dbms:
     """The shipped PostgreSQL spec."""
-    return read_spec(ROOT / "specs/dbms/postgresql.yaml", Dbms, None)[1]
+    return shipped_dbms("postgresql")
 
 
 @pytest.fixture(scope="session")
 def short_workload() -> Workload:
     """YCSB A on a thousand records, measured for half a second; longer where many others wait for a processor."""
-    full = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
+    full = shipped_workload("ycsb-a")
     crowd = max(1.0, os.getloadavg()[0] / 4 / (os.cpu_count() or 1))
     return full.model_copy(update={"records": 1000, "threads": 1, "warmup_s": 0.2, "measure_s": 0.5 * crowd})
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from shipped_specs import ROOT, SPECS
 
-ROOT = Path(__file__).parents[1]
 #: The smallest study that has every part.
 SMALL = """
 name: small
@@ -32,11 +32,12 @@ remeasure: {findings: 0}
 """
 
 
-def make_folder(folder: Path) -> Path:
-    """Make the folder, with all specs that are shipped, but no study."""
-    (folder / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (folder / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+def make_folder(folder: Path, *own: str) -> Path:
+    """Make the folder, with all specs that are shipped, but no study, and none of the kinds that are its `own`."""
+    for kind in ("studies", *own):
+        (folder / "specs" / kind).mkdir(parents=True)
+    for kind in {"dbms", "devices", "generators", "workloads"}.difference(own):
+        (folder / "specs" / kind).symlink_to(SPECS / kind)
     return folder
 
 

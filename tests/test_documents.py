@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from exported_tables import write_example_tables
+from shipped_specs import ROOT, shipped_dbms
 
 import knobscope
 from knobscope.cli import build_parser, main
 from knobscope.examples import EXAMPLES
-from knobscope.specs import Dbms, Device, load_study, read_knob_catalogue, read_spec
+from knobscope.specs import Device, load_study, read_knob_catalogue, read_spec
 from knobscope.workflow.forecast import describe_study
 
-ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = ("src", "docs", "rules", "probes")
 SUFFIXES = {".py", ".md", ".sql", ".yaml", ".j2", ".smk", ".c", ".h"}
@@ -208,7 +208,7 @@ def test_the_counted_knobs_are_those_of_catalogues_and_specs() -> None:
     for path in sorted((ROOT / "specs/dbms/catalogue").glob("*.json")):
         catalogue = read_knob_catalogue(path)
         assert catalogue is not None
-        knobs = read_spec(ROOT / f"specs/dbms/{path.stem}.yaml", Dbms, None)[1].knobs.values()
+        knobs = shipped_dbms(path.stem).knobs.values()
         settings = len(catalogue.knobs) + sum(map(len, catalogue.left_out.values()))
         counted.append((settings, len(catalogue.knobs), sum(not knob.control for knob in knobs)))
     assert sorted(tuple(map(int, row)) for row in rows) == sorted(counted)

@@ -60,10 +60,7 @@ MARK = "KNOBSCOPE_TEST"
 @contextmanager
 def project(folder: Path) -> Iterator[Path]:
     """A folder of a user's own, with the study and its two devices, which are gone at the end."""
-    (folder / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "workloads"):
-        (folder / "specs" / kind).symlink_to(studies.ROOT / "specs" / kind)
-    (folder / "specs/devices").mkdir()
+    studies.make_folder(folder, "devices")
     for name, tier in DEVICES.items():
         (folder / f"specs/devices/{name}.yaml").write_text(DEVICE.format(name=name, tier=tier))
     studies.write_study(folder, "three", STUDY)

@@ -1,24 +1,14 @@
-"""What tests of several servers share: a server that is asked what is in force, one run, and all curated values."""
+"""What tests of several servers share: a server that is asked what is in force, and all curated values."""
 
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from knobscope.devices import find_block_device
 from knobscope.generators import read_back
 from knobscope.servers import Instance, Server, initialise_data, open_instance
-from knobscope.specs import Dbms, Value, Workload, read_spec
-from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import load_session, load_values_of, prepare_snapshot
-from knobscope.watch import open_watch
-
-ROOT = Path(__file__).parents[2]
-
-
-def spec_of(name: str) -> Dbms:
-    return read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+from knobscope.specs import Dbms, Value, Workload
+from knobscope.stages.prepare import load_session
 
 
 @contextmanager
@@ -45,15 +35,6 @@ def values_in_force(instance: Instance, workload: Workload, configuration: Mappi
         server.stop()
         assert not server.is_alive
     return effective
-
-
-def measure_once(dbms: Dbms, workload: Workload, folder: Path, configuration: dict[str, Value]) -> dict[str, Any]:
-    """Load, and measure one run."""
-    snapshot = prepare_snapshot(dbms, workload, load_values_of(dbms, configuration), folder)
-    with open_watch(find_block_device(folder), unit=4096, scope="process", prefer="procfs") as watch:
-        record = measure_run(Bench(dbms, workload, folder, watch), "run", configuration, snapshot)
-    assert list((folder / "runs").iterdir()) == []
-    return record
 
 
 def diagonal(dbms: Dbms) -> list[dict[str, Value]]:

@@ -2,25 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms, shipped_generator, shipped_workload
 
-from knobscope.devices import find_block_device
-from knobscope.specs import YCSB, Dbms, Generator, Value, Workload, find_path, find_program, read_spec
-from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
-from knobscope.watch import open_watch
+from knobscope.specs import YCSB, Dbms, Value, find_path, find_program
 from knobscope.watch.interface import ProbeName
 
-ROOT = Path(__file__).parents[2]
 #: Two seconds, so that an interval is a second long: a busy machine may be late by half of one.
 SHORT = {"records": 500, "threads": 2, "warmup_s": 1, "measure_s": 2}
 
 
 def read_dbms(name: str) -> Dbms:
     """The shipped spec; the test is skipped when a program or file that it needs is not installed."""
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     missing = [wanted for wanted in dbms.programs.values() if find_program(wanted) is None]
     missing += [wanted for wanted in dbms.paths.values() if find_path(wanted) is None]
     if missing:
@@ -37,19 +34,9 @@ def run_once(
     **changes: object,
 ) -> dict[str, Any]:
     """Load a data directory, measure one run of it, and return the record; nothing of the run may be left."""
-    spec = read_spec(ROOT / f"specs/workloads/{workload}.yaml", Workload, None)[1].model_copy(update=SHORT | changes)
-    generator = None
-    if spec.generator != YCSB:
-        generator = read_spec(ROOT / f"specs/generators/{spec.generator}.yaml", Generator, None)[1]
-    load = {name: value for name, value in configuration.items() if dbms.knobs[name].apply == "load"}
-    snapshot = prepare_snapshot(dbms, spec, load, scratch, generator)
-    prefer: Literal["bpf", "procfs"] = "bpf" if probes else "procfs"
-    with open_watch(find_block_device(scratch), 4096, "process", prefer, probes) as watch:
-        if watch.reason or (probes and watch.missing_probes):
-            pytest.skip(str(watch.reason or dict(watch.missing_probes)))
-        record = measure_run(Bench(dbms, spec, scratch, watch, generator), "run", configuration, snapshot)
-    assert list((scratch / "runs").iterdir()) == []
-    return record
+    spec = shipped_workload(workload, **(SHORT | changes))
+    generator = None if spec.generator == YCSB else shipped_generator(spec.generator)
+    return load_and_measure(dbms, spec, scratch, dict(configuration), probes=probes, generator=generator)
 
 
 def assert_whole(record: dict[str, Any], configuration: Mapping[str, Value], dbms: Dbms) -> None:

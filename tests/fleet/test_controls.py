@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import yaml
+from shipped_specs import ROOT, shipped_dbms
 from short_runs import assert_whole, read_dbms, run_once
 
-from knobscope.specs import Dbms, Value, read_spec
+from knobscope.specs import Dbms, Value
 
-ROOT = Path(__file__).parents[2]
 STUDIES = sorted(ROOT.glob("specs/studies/*-io.yaml"))
 #: Whose controls every test run looks at; those of the others are for `make test-long`.
 OFTEN = ("sqlite-io",)
@@ -35,7 +35,7 @@ def controls_of(dbms: Dbms, study: dict[str, Any]) -> dict[str, list[Value]]:
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_every_whole_study_measures_three_knobs_that_change_nothing(path: Path) -> None:
     name, study = read_study(path)
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     controls = controls_of(dbms, study)
     assert len(controls) >= 3
     assert set(controls) <= set(study["sweep"]["always"])  # they would hardly be selected

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
-from curated_values import measure_once, new_instance, spec_of, values_in_force
+from curated_values import new_instance, values_in_force
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms
 
 from knobscope.servers import compare_effective
 from knobscope.specs import Dbms, Value, Workload, find_program
 
-MARIADB = spec_of("mariadb")
+MARIADB = shipped_dbms("mariadb")
 CONFIGURATION: dict[str, Value] = {
     "innodb_flush_log_at_trx_commit": 2,
     "log_bin": True,
@@ -44,7 +46,7 @@ def test_values_reach_the_server_and_defaults_are_those_of_the_spec(
 
 
 def test_a_run_is_whole(short_workload: Workload, open_directory: Path) -> None:
-    record = measure_once(MARIADB, short_workload, open_directory, CONFIGURATION)
+    record = load_and_measure(MARIADB, short_workload, open_directory, CONFIGURATION)
     assert record["run"]["status"] == "ok", record["run"]
     assert record["run"]["operations"] > 0
     assert {row["knob"] for row in record["effective_values"]} == set(CONFIGURATION)

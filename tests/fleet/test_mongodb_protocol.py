@@ -8,14 +8,14 @@ what they do to a device stay unverified.
 from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_dbms
 from short_runs import assert_whole, run_once
 
 from knobscope.commands.introspect import ask_catalogue
-from knobscope.specs import Dbms, Program, find_program, read_spec
+from knobscope.specs import Dbms, Program, find_program
 from knobscope.specs.models.lifecycle import Lifecycle
 
 pytestmark = [pytest.mark.real, pytest.mark.fleet]
-ROOT = Path(__file__).parents[2]
 FERRETDB = Program(find=["ferretdb/bin/ferretdb"], install="setup/fleet.sh ferretdb")
 #: What differs between the servers: the program, and how it is started.
 START = [
@@ -28,7 +28,7 @@ START = [
 def spoken() -> Dbms:
     if find_program(FERRETDB) is None:
         pytest.skip("no ferretdb; setup/fleet.sh ferretdb")
-    mongodb = read_spec(ROOT / "specs/dbms/mongodb.yaml", Dbms, None)[1]
+    mongodb = shipped_dbms("mongodb")
     assert mongodb.lifecycle is not None
     life = {**mongodb.lifecycle.model_dump(exclude_unset=True), "start": START}
     changes = {

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from short_runs import ROOT, assert_whole, read_dbms, run_once, unusual_values
+from shipped_specs import shipped_workload
+from short_runs import assert_whole, read_dbms, run_once, unusual_values
 
-from knobscope.specs import Workload, read_spec
 from knobscope.specs.models.file_patterns import TableFiles
 from knobscope.stages.prepare import prepare_snapshot
 
@@ -57,7 +57,7 @@ def test_the_patience_of_cassandra_is_for_a_page_of_the_count_and_not_for_all_of
     assert config.yaml is not None
     hasty = config.model_copy(update={"yaml": {**config.yaml, "range_request_timeout": "500ms"}})
     dbms = cassandra.model_copy(update={"config_files": {**cassandra.config_files, "cassandra.yaml": hasty}})
-    workload = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
+    workload = shipped_workload("ycsb-a")
     many = workload.model_copy(update={"records": 60000})
     assert prepare_snapshot(dbms, many, {}, open_directory).version.startswith("5")
 
@@ -69,7 +69,7 @@ def test_a_rewrite_of_cassandra_makes_one_file_of_all_and_leaves_the_table_as_it
         "where keyspace_name = 'ycsb'"
     )
     dbms = cassandra.model_copy(update={"files": cassandra.files.model_copy(update={"tables": options})})
-    scans = read_spec(ROOT / "specs/workloads/ycsb-scan.yaml", Workload, None)[1]
+    scans = shipped_workload("ycsb-scan")
 
     def load(*, rewrite: bool, records: int = 25000) -> tuple[int, Mapping[str, str]]:
         parameters = {**scans.parameters, "rewrite": rewrite}

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from short_runs import ROOT, assert_whole, read_dbms, run_once, unusual_values
+from shipped_specs import shipped_study
+from short_runs import assert_whole, read_dbms, run_once, unusual_values
 
-from knobscope.specs import load_study
 from knobscope.stages.plan import plan_screening
 
 pytestmark = pytest.mark.real
@@ -30,7 +30,7 @@ def test_defaults_are_what_the_server_says(open_directory: Path) -> None:
 def test_what_a_study_of_all_knobs_draws_is_in_force(open_directory: Path) -> None:
     """Of a few configurations, the default one among them: each sets all knobs that are not left out."""
     read_dbms("redis")
-    specs = load_study(ROOT / "specs/studies/redis-all.yaml", ROOT, runnable=False)
+    specs = shipped_study("redis-all")
     rows = plan_screening(specs, specs.cases[0], 0)[:4]
     assert {row["is_sentinel"] for row in rows} == {True, False}
     for row in rows:

@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import ROOT, shipped_dbms
 
 from knobscope.cli import main
 from knobscope.commands.startable import open_trials
-from knobscope.specs import Dbms, read_spec
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.real
 
@@ -81,7 +79,7 @@ def test_a_clamped_value_is_reported(shelf: Path) -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    redis = shipped_dbms("redis")
     with open_trials(redis) as trials:
         assert trials.refuse("io-threads", 1) is None
         assert "argument must be between" in str(trials.refuse("io-threads", 1000))

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from shipped_specs import ROOT, shipped_workload
 from waiting import PATIENCE_S
 
 from knobscope.cli import main
@@ -12,10 +13,9 @@ from knobscope.errors import UserError
 from knobscope.generators import YcsbRun, load_records
 from knobscope.generators.drivers import fetch_driver
 from knobscope.servers import compare_effective, open_instance
-from knobscope.specs import Dbms, Jvm, SpecErrors, Workload, read_spec, validate_files
+from knobscope.specs import Dbms, Jvm, SpecErrors, read_spec, validate_files
 from knobscope.stages.prepare import load_session
 
-ROOT = Path(__file__).parents[2]
 H2 = ROOT / "specs/dbms/h2.yaml"
 NOWHERE = "org.example.surely:not-there:1"
 
@@ -31,7 +31,7 @@ def h2() -> Dbms:
 
 @pytest.mark.real
 def test_knobs_in_one_url_are_all_in_force_in_a_run_of_ycsb(h2: Dbms, tmp_path: Path) -> None:
-    workload = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
+    workload = shipped_workload("ycsb-a")
     workload = workload.model_copy(update={"records": 300, "threads": 2})
     configuration = {"write_delay": 0, "cache_size": 4096, "compress": True, "auto_compact_fill_rate": 50}
     with open_instance(h2, tmp_path) as instance:
@@ -56,7 +56,7 @@ def test_the_java_machine_is_that_of_the_spec(h2: Dbms, tmp_path: Path) -> None:
     assert h2.connection is not None
     jvm = Jvm(heap_mib=1024, jit="tiered", options=["-XX:+UseParallelGC", "-XX:+UsePerfData"])
     dbms = h2.model_copy(update={"connection": h2.connection.model_copy(update={"jvm": jvm})})
-    workload = read_spec(ROOT / "specs/workloads/ycsb-c.yaml", Workload, None)[1].model_copy(update={"records": 10})
+    workload = shipped_workload("ycsb-c", records=10)
     with open_instance(dbms, tmp_path) as instance:
         session = load_session(instance, workload, [], [], 1)
         load_records(session, dbms.loading.tables)

@@ -1,40 +1,33 @@
 """TPC-C on real DBMSs: what is loaded, what runs, and that its consistency conditions are checked."""
 
 import sqlite3
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from loaded_data import copy_loaded
+from measured_runs import measure_once
+from shipped_specs import shipped_dbms, shipped_workload
 
-from knobscope.devices import OpenDevice, find_block_device
+from knobscope.devices import OpenDevice
 from knobscope.generators import TPCC_TABLES
-from knobscope.specs import Dbms, Workload, read_spec
+from knobscope.specs import Dbms, Workload
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import Snapshot, prepare_snapshot
 from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
-SPECS = Path(__file__).parents[2] / "specs"
 KINDS = {"NEW_ORDER": 0.45, "PAYMENT": 0.43, "ORDER_STATUS": 0.04, "DELIVERY": 0.04, "STOCK_LEVEL": 0.04}
 CONDITIONS = 4
 
 
 def tpcc(**changes: object) -> Workload:
     small = {"records": 2, "threads": 3, "warmup_s": 0.2, "measure_s": 1.5, "parameters": {"scale": 100}}
-    return read_spec(SPECS / "workloads/tpcc.yaml", Workload, None)[1].model_copy(update={**small, **changes})
-
-
-def measure(
-    dbms: Dbms, workload: Workload, scratch: Path, snapshot: Snapshot, configuration: dict[str, Any], **bench: bool
-) -> dict[str, Any]:
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return measure_run(Bench(dbms, workload, scratch, watch, **bench), "run", configuration, snapshot)
+    return shipped_workload("tpcc", **(small | changes))
 
 
 def assert_sound(record: dict[str, Any]) -> None:
@@ -60,9 +53,7 @@ def original(sqlite: Dbms, tmp_path_factory: pytest.TempPathFactory) -> Snapshot
 
 @pytest.fixture
 def loaded(original: Snapshot, tmp_path: Path) -> Snapshot:
-    """A snapshot of the test's own."""
-    subprocess.run(["cp", "-a", original.directory, tmp_path / "snapshot"], check=True)  # owners too
-    return replace(original, directory=tmp_path / "snapshot")
+    return copy_loaded(original, tmp_path)
 
 
 @pytest.fixture
@@ -92,7 +83,7 @@ def changed(record: dict[str, Any], source: str) -> dict[tuple[str, str], float]
 
 
 def test_conditions_hold_on_sqlite(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
-    record = measure(sqlite, tpcc(), tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
+    record = measure_once(sqlite, tpcc(), tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
     assert_sound(record)
     assert_statements(record)
 
@@ -125,7 +116,7 @@ def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -
     snapshot = prepare_snapshot(postgresql, workload, {}, open_directory)
     assert set(TPCC_TABLES) <= set(snapshot.tables.values())  # I/O will be told apart by table
     configuration = {"synchronous_commit": "off"}
-    record = measure(postgresql, workload, open_directory, snapshot, configuration, counts_statements=True)
+    record = measure_once(postgresql, workload, open_directory, snapshot, configuration, counts_statements=True)
     assert_sound(record)
     assert_statements(record)
     # A session publishes its counters once a second: those of the first second are partly from before the window.
@@ -136,10 +127,10 @@ def test_conditions_hold_on_postgresql(postgresql: Dbms, open_directory: Path) -
 @pytest.mark.fleet
 @pytest.mark.parametrize("name", ["mariadb", "mysql"])
 def test_conditions_hold_with_innodb(name: str, open_directory: Path) -> None:
-    dbms = read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     snapshot = prepare_snapshot(dbms, tpcc(), {}, open_directory)
     configuration = {"innodb_flush_log_at_trx_commit": 2}
-    record = measure(dbms, tpcc(), open_directory, snapshot, configuration, counts_statements=True)
+    record = measure_once(dbms, tpcc(), open_directory, snapshot, configuration, counts_statements=True)
     assert_sound(record)
     assert_statements(record)
     if dbms.statements is not None:
@@ -163,7 +154,7 @@ def test_requests_belong_to_the_transactions_of_their_sessions(
     tmp_path: Path,
 ) -> None:
     """Memory is smaller than the data. What a transaction reads is known: the tables that its statements name."""
-    dbms = read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     workload = tpcc(records=1, measure_s=3, memory_mib=memory_mib, parameters={"scale": scale})
     snapshot = prepare_snapshot(dbms, workload, {}, open_directory)
     traces = tmp_path / "traces"
@@ -205,7 +196,7 @@ def test_a_broken_transaction_makes_the_run_invalid(
         "update district set d_ytd = old.d_ytd where d_w_id = old.d_w_id and d_id = old.d_id; end"
     )
     database.commit()
-    record = measure(sqlite, tpcc(), tmp_path, loaded, {})
+    record = measure_once(sqlite, tpcc(), tmp_path, loaded, {})
     assert record["run"]["status"] == "invalid"
     assert "TPC-C condition 1: W_YTD is the sum of D_YTD, not so in 2 warehouses" in record["run"]["reason"]
     assert [check["holds"] for check in record["checks"]] == [False, True, True, True]
@@ -249,7 +240,7 @@ def test_the_full_population_is_that_of_the_specification(sqlite: Dbms, tmp_path
 
 def test_think_times_make_terminals_slow(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
     workload = tpcc(threads=20, measure_s=4, parameters={"scale": 100, "think_times": True})
-    record = measure(sqlite, workload, tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
+    record = measure_once(sqlite, workload, tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
     assert record["run"]["status"] == "ok", record["run"]
     assert record["run"]["throughput_ops"] < 15  # each waits for 2 to 18 s before its first transaction
 
@@ -257,7 +248,7 @@ def test_think_times_make_terminals_slow(sqlite: Dbms, loaded: Snapshot, tmp_pat
 def test_a_mix_of_ones_own_runs_with_shorter_waits(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
     cards = {"new_order": 0, "payment": 0, "order_status": 0, "delivery": 0, "stock_level": 1}
     workload = tpcc(threads=20, parameters={"scale": 100, "think_times": 0.05, **cards})
-    record = measure(sqlite, workload, tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
+    record = measure_once(sqlite, workload, tmp_path, loaded, {"journal_mode": "wal", "synchronous": "off"})
     assert record["run"]["status"] == "ok", record["run"]
     assert {row["operation"] for row in record["operations"]} == {"STOCK_LEVEL"}
     assert record["run"]["throughput_ops"] < 120  # each waits for 0.35 s on average

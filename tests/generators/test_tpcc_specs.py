@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from studies import make_folder
 
 from knobscope.generators import TPCC_TABLES, finish_statements, tpcc_properties
 from knobscope.specs import SpecErrors, Workload, load_study
-
-SPECS = Path(__file__).parents[2] / "specs"
 
 
 def workload(**parameters: object) -> Workload:
@@ -52,9 +51,7 @@ def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> Non
 
 
 def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "specs" / "studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads", "generators"):
-        (tmp_path / "specs" / kind).symlink_to(SPECS / kind)
+    make_folder(tmp_path)
     study = tmp_path / "specs" / "studies" / "orders.yaml"
     study.write_text(
         "{name: orders, description: Orders, dbms: [redis], devices: [local-disk], workloads: {tpcc: {records: 1}},"

@@ -1,28 +1,23 @@
 """TPC-DS on real DBMSs: rows are the generator's, DuckDB and PostgreSQL give the same answers, wrong ones show."""
 
-import subprocess
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from duckdb import connect
+from loaded_data import ask, copy_loaded
+from measured_runs import measure_once
+from shipped_specs import shipped_dbms, shipped_workload
 
-from knobscope.devices import find_block_device
-from knobscope.generators import DSDGEN, TPCDS_TABLES, read_back
-from knobscope.servers import Server, open_instance
-from knobscope.specs import Dbms, Value, Workload, find_program, read_spec
-from knobscope.stages.measure.run import Bench, copied_data, measure_run
-from knobscope.stages.prepare import Snapshot, SnapshotFailedError, load_session, prepare_snapshot
-from knobscope.watch import open_watch
+from knobscope.generators import DSDGEN, TPCDS_TABLES
+from knobscope.specs import Dbms, Workload, find_program
+from knobscope.stages.prepare import Snapshot, SnapshotFailedError, prepare_snapshot
 
 pytestmark = [
     pytest.mark.real,
     pytest.mark.fleet,
     pytest.mark.skipif(find_program(DSDGEN) is None, reason=f"no {DSDGEN.find[0]}; {DSDGEN.remedy}"),
 ]
-SPECS = Path(__file__).parents[2] / "specs"
 #: Of scale factor 0.01; the generator draws the number of returns.
 ROWS = {
     "call_center": 1,
@@ -56,14 +51,7 @@ QUERIES = {f"Q{number}" for number in range(1, 100)}
 
 def tpcds(**changes: object) -> Workload:
     small = {"records": 10, "threads": 1, "warmup_s": 0.2, "measure_s": 20}
-    return read_spec(SPECS / "workloads/tpcds.yaml", Workload, None)[1].model_copy(update={**small, **changes})
-
-
-def measure(
-    dbms: Dbms, scratch: Path, snapshot: Snapshot, configuration: dict[str, Value], **changes: object
-) -> dict[str, Any]:
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return measure_run(Bench(dbms, tpcds(**changes), scratch, watch), "run", configuration, snapshot)
+    return shipped_workload("tpcds", **(small | changes))
 
 
 def assert_sound(record: dict[str, Any]) -> None:
@@ -75,21 +63,9 @@ def assert_sound(record: dict[str, Any]) -> None:
     assert all(row["ok"] > 0 and row["failed"] == 0 and row["latency_p50_us"] > 0 for row in operations.values())
 
 
-def ask(dbms: Dbms, snapshot: Snapshot, scratch: Path, question: str) -> dict[str, str]:
-    """Names and values that a loaded database answers, through the load client."""
-    with ExitStack() as stack:
-        data = stack.enter_context(copied_data(snapshot, scratch / "asked", cold=False))
-        instance = stack.enter_context(open_instance(dbms, data, snapshot.password))
-        if dbms.lifecycle is not None:
-            log = instance.runtime / "server.log"
-            stack.enter_context(Server(instance, dbms.lifecycle, {}, log)).wait_ready()
-        session = load_session(instance, tpcds(), [], [], threads=1)
-        return read_back(replace(session, readback={"query": question})).effective
-
-
 @pytest.fixture(scope="module")
 def duckdb() -> Dbms:
-    return read_spec(SPECS / "dbms/duckdb.yaml", Dbms, None)[1]
+    return shipped_dbms("duckdb")
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +75,14 @@ def loaded(duckdb: Dbms, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 
 def test_rows_are_those_of_the_generator(duckdb: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
     counts = " union all ".join(f"select '{table}', count(*) from {table}" for table in TPCDS_TABLES)  # noqa: S608
-    found = ask(duckdb, loaded, tmp_path, counts)
+    found = ask(duckdb, tpcds(), loaded, tmp_path, counts)
     assert {name: int(count) for name, count in found.items()} == ROWS
     empty = "select 'empty', count(*) from time_dim where t_meal_time = ''"  # which is not null
-    assert ask(duckdb, loaded, tmp_path, empty) == {"empty": "50400"}
+    assert ask(duckdb, tpcds(), loaded, tmp_path, empty) == {"empty": "50400"}
 
 
 def test_queries_run_on_duckdb(duckdb: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
-    assert_sound(measure(duckdb, tmp_path, loaded, {"worker_threads": 1}, threads=2))
+    assert_sound(measure_once(duckdb, tpcds(threads=2), tmp_path, loaded, {"worker_threads": 1}))
 
 
 def test_postgresql_gives_the_answers_of_duckdb(
@@ -114,19 +90,18 @@ def test_postgresql_gives_the_answers_of_duckdb(
 ) -> None:
     snapshot = prepare_snapshot(postgresql, tpcds(), {}, open_directory)
     assert set(TPCDS_TABLES) <= set(snapshot.tables.values())  # I/O will be told apart by table
-    answers = ask(postgresql, snapshot, open_directory, ANSWERS)
+    answers = ask(postgresql, tpcds(), snapshot, open_directory, ANSWERS)
     assert set(answers) == QUERIES
     assert len(set(answers.values())) >= 65  # an answer without rows is the same everywhere
-    assert answers == ask(duckdb, loaded, tmp_path, ANSWERS)
-    assert_sound(measure(postgresql, open_directory, snapshot, {"work_mem": 64}))
+    assert answers == ask(duckdb, tpcds(), loaded, tmp_path, ANSWERS)
+    assert_sound(measure_once(postgresql, tpcds(), open_directory, snapshot, {"work_mem": 64}))
 
 
 def test_another_answer_makes_the_run_invalid(duckdb: Dbms, loaded: Snapshot, tmp_path: Path) -> None:
-    subprocess.run(["cp", "-a", loaded.directory, tmp_path / "broken"], check=True)  # owners too
-    broken = replace(loaded, directory=tmp_path / "broken")
+    broken = copy_loaded(loaded, tmp_path)
     with connect(broken.data / "ycsb.duckdb") as database:
         database.execute("update tpcds_answers set digest = '' where query = 'Q1'")
-    record = measure(duckdb, tmp_path, broken, {})
+    record = measure_once(duckdb, tpcds(), tmp_path, broken, {})
     assert record["run"]["status"] == "invalid"
     assert "TPC-DS Q1, another answer than after loading" in record["run"]["reason"]
     assert [check["condition"] for check in record["checks"] if not check["holds"]] == ["TPC-DS Q1"]

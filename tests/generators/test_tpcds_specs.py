@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from shipped_specs import shipped_workload
 
 from knobscope.errors import UserError
 from knobscope.generators import TPCDS_TABLES, finish_statements, make_tpcds_data, record_bytes, tpcds_properties
 from knobscope.generators.tpcds_texts import in_order, translate, with_safe_divisors
-from knobscope.specs import Workload, read_spec
-
-SPECS = Path(__file__).parents[2] / "specs"
+from knobscope.specs import Workload
 
 
 def workload(records: int = 10, **parameters: object) -> Workload:
@@ -20,7 +19,7 @@ def workload(records: int = 10, **parameters: object) -> Workload:
 
 
 def test_the_shipped_workload_counts_thousandths_of_the_scale_factor() -> None:
-    shipped = read_spec(SPECS / "workloads/tpcds.yaml", Workload, None)[1]
+    shipped = shipped_workload("tpcds")
     assert tpcds_properties(shipped) == {
         "workload": "knobscope.tpcds.TpcdsWorkload",
         "recordcount": "73049",

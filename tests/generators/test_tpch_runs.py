@@ -1,25 +1,21 @@
 """TPC-H on real DBMSs: the rows are those of tpchgen-cli, all DBMSs give the same answers, wrong ones are noticed."""
 
 import sqlite3
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
+from loaded_data import ask, copy_loaded
+from measured_runs import measure_once
+from shipped_specs import shipped_dbms, shipped_workload
 
-from knobscope.devices import find_block_device
-from knobscope.generators import TPCH_TABLES, read_back
-from knobscope.servers import Server, open_instance
-from knobscope.specs import Dbms, Value, Workload, read_spec
-from knobscope.stages.measure.run import Bench, copied_data, measure_run
-from knobscope.stages.prepare import Snapshot, load_session, prepare_snapshot
-from knobscope.watch import open_watch
+from knobscope.generators import TPCH_TABLES
+from knobscope.specs import Dbms, Value, Workload
+from knobscope.stages.prepare import Snapshot, prepare_snapshot
 
 pytestmark = pytest.mark.real
-SPECS = Path(__file__).parents[2] / "specs"
+ANSWERS = "select query, digest from tpch_answers"
 QUERIES = [f"Q{number}" for number in range(1, 23)]
 #: Of scale factor 0.01; those of clause 4.2.5 divided by 100, and the number of order lines that the generator draws.
 ROWS = {
@@ -36,18 +32,7 @@ ROWS = {
 
 def tpch(**changes: object) -> Workload:
     small = {"records": 10, "threads": 1, "warmup_s": 0.2, "measure_s": 3}
-    return read_spec(SPECS / "workloads/tpch.yaml", Workload, None)[1].model_copy(update={**small, **changes})
-
-
-def dbms_named(name: str) -> Dbms:
-    return read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
-
-
-def measure(
-    dbms: Dbms, scratch: Path, snapshot: Snapshot, configuration: dict[str, Value], **changes: object
-) -> dict[str, Any]:
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return measure_run(Bench(dbms, tpch(**changes), scratch, watch), "run", configuration, snapshot)
+    return shipped_workload("tpch", **(small | changes))
 
 
 def assert_sound(
@@ -55,7 +40,7 @@ def assert_sound(
 ) -> None:
     """All queries have their turn in the window, which has to be longer on a busy machine."""
     for seconds in (3, 12, 48):
-        record = measure(dbms, scratch, snapshot, configuration, **changes, measure_s=seconds)
+        record = measure_once(dbms, tpch(**changes, measure_s=seconds), scratch, snapshot, configuration)
         if record["run"]["status"] == "ok":
             break
     run = record["run"]
@@ -68,19 +53,6 @@ def assert_sound(
     assert all(row["ok"] > 0 and row["failed"] == 0 and row["latency_p50_us"] > 0 for row in operations.values())
 
 
-def answers_of(dbms: Dbms, snapshot: Snapshot, scratch: Path) -> dict[str, str]:
-    """Digest of each query's answer after loading, by the load client."""
-    with ExitStack() as stack:
-        data = stack.enter_context(copied_data(snapshot, scratch / "asked", cold=False))
-        instance = stack.enter_context(open_instance(dbms, data, snapshot.password))
-        if dbms.lifecycle is not None:
-            log = instance.runtime / "server.log"
-            stack.enter_context(Server(instance, dbms.lifecycle, {}, log)).wait_ready()
-        session = load_session(instance, tpch(), [], [], threads=1)
-        asked = replace(session, readback={"query": "select query, digest from tpch_answers"})
-        return read_back(asked, instance.start).effective
-
-
 @pytest.fixture(scope="module")
 def original(sqlite: Dbms, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     return prepare_snapshot(sqlite, tpch(), {}, tmp_path_factory.mktemp("tpch"))
@@ -88,9 +60,7 @@ def original(sqlite: Dbms, tmp_path_factory: pytest.TempPathFactory) -> Snapshot
 
 @pytest.fixture
 def loaded(original: Snapshot, tmp_path: Path) -> Snapshot:
-    """A snapshot of the test's own."""
-    subprocess.run(["cp", "-a", original.directory, tmp_path / "snapshot"], check=True)  # owners too
-    return replace(original, directory=tmp_path / "snapshot")
+    return copy_loaded(original, tmp_path)
 
 
 @pytest.fixture
@@ -101,7 +71,7 @@ def database(loaded: Snapshot) -> Iterator[sqlite3.Connection]:
 
 
 def answers(database: sqlite3.Connection) -> dict[str, str]:
-    return dict(database.execute("select query, digest from tpch_answers").fetchall())
+    return dict(database.execute(ANSWERS).fetchall())
 
 
 def test_rows_are_those_of_the_generator(database: sqlite3.Connection) -> None:
@@ -119,9 +89,9 @@ def test_queries_run_on_sqlite(sqlite: Dbms, loaded: Snapshot, tmp_path: Path) -
 
 @pytest.mark.fleet
 def test_duckdb_gives_the_answers_of_sqlite(database: sqlite3.Connection, tmp_path: Path) -> None:
-    dbms = dbms_named("duckdb")
+    dbms = shipped_dbms("duckdb")
     snapshot = prepare_snapshot(dbms, tpch(), {}, tmp_path)
-    assert answers_of(dbms, snapshot, tmp_path) == answers(database)
+    assert ask(dbms, tpch(), snapshot, tmp_path, ANSWERS) == answers(database)
 
 
 @pytest.mark.long
@@ -131,16 +101,16 @@ def test_postgresql_gives_the_answers_of_sqlite(
     snapshot = prepare_snapshot(postgresql, tpch(), {}, open_directory)
     assert set(TPCH_TABLES) <= set(snapshot.tables.values())  # I/O will be told apart by table
     assert_sound(postgresql, open_directory, snapshot, {"work_mem": 64})
-    assert answers_of(postgresql, snapshot, open_directory) == answers(database)
+    assert ask(postgresql, tpch(), snapshot, open_directory, ANSWERS) == answers(database)
 
 
 @pytest.mark.fleet
 @pytest.mark.parametrize("name", ["mariadb", "mysql"])
 def test_innodb_gives_the_answers_of_sqlite(name: str, database: sqlite3.Connection, open_directory: Path) -> None:
-    dbms = dbms_named(name)
+    dbms = shipped_dbms(name)
     snapshot = prepare_snapshot(dbms, tpch(), {}, open_directory)
     assert_sound(dbms, open_directory, snapshot, {})
-    assert answers_of(dbms, snapshot, open_directory) == answers(database)
+    assert ask(dbms, tpch(), snapshot, open_directory, ANSWERS) == answers(database)
 
 
 @pytest.mark.long
@@ -149,7 +119,7 @@ def test_another_answer_makes_the_run_invalid(
 ) -> None:
     database.execute("update lineitem set l_discount = 0.08 where l_orderkey = 1 and l_linenumber = 1")
     database.commit()
-    record = measure(sqlite, tmp_path, loaded, {})
+    record = measure_once(sqlite, tpch(), tmp_path, loaded, {})
     assert record["run"]["status"] == "invalid"
     assert "TPC-H Q1, another answer than after loading" in record["run"]["reason"]
     holds = {check["condition"]: check["holds"] for check in record["checks"]}
@@ -163,7 +133,7 @@ def test_a_query_that_never_succeeds_makes_the_run_invalid(
 ) -> None:
     database.execute("drop table region")  # which Q2, Q5 and Q8 read
     database.commit()
-    record = measure(sqlite, tmp_path, loaded, {})
+    record = measure_once(sqlite, tpch(), tmp_path, loaded, {})
     assert record["run"]["status"] == "invalid"
     assert "TPC-H Q2, not once in the measured window" in record["run"]["reason"]
     broken = {check["condition"] for check in record["checks"] if not check["holds"]}

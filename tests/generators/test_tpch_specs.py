@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from studies import make_folder
 
 from knobscope.errors import UserError
 from knobscope.generators import TPCH_TABLES, finish_statements, make_tpch_data, tpch_properties
 from knobscope.specs import SpecErrors, Workload, load_study
-
-SPECS = Path(__file__).parents[2] / "specs"
 
 
 def workload(records: int = 10, **parameters: object) -> Workload:
@@ -69,9 +68,7 @@ def test_a_missing_generator_is_said_in_one_line(tmp_path: Path, monkeypatch: py
 
 
 def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "specs" / "studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads", "generators"):
-        (tmp_path / "specs" / kind).symlink_to(SPECS / kind)
+    make_folder(tmp_path)
     study = tmp_path / "specs" / "studies" / "books.yaml"
     study.write_text(
         "{name: books, description: Books, dbms: [redis], devices: [local-disk], workloads: {tpch: {records: 10}},"

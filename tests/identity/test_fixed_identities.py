@@ -4,16 +4,15 @@ Where a hash changes, every run of every user is measured again. That is meant o
 earlier runs can no longer be compared.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import ROOT, shipped_study
 
 from knobscope import identity
 from knobscope.identity import MEASURE_VERSION, hash_identity, run_identity, varied_knobs
 from knobscope.specs import Case, Device, load_study, read_spec, select_fields
 
-ROOT = Path(__file__).parents[2]
 GOOD = ROOT / "tests/specs/good"
 CARE: dict[str, Any] = {
     "name": "care",
@@ -55,7 +54,7 @@ def test_runs_of_shipped_studies_keep_their_identity(
 ) -> None:
     """A shipped spec says something new: it must not measure studies again that do not use it."""
     monkeypatch.setattr(identity, "_installed", lambda *_: {})
-    specs = load_study(ROOT / f"specs/studies/{study}.yaml", ROOT, runnable=False)
+    specs = shipped_study(study)
     assert hash_identity(run_identity(specs, case, "sweep", varied_knobs(specs, case.dbms)), 16) == expected
 
 

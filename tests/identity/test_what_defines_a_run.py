@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from shipped_specs import shipped_dbms, shipped_study
 
 from knobscope.identity import data_identity, run_identity
-from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, load_study, read_spec, select_fields
+from knobscope.specs import Case, ClientHost, Dbms, StudySpecs, digest_of, select_fields
 from knobscope.specs.completing.products import FIELDS, Product
 from knobscope.specs.models.lifecycle import StatementCounts
 from knobscope.specs.reading.base import SpecModel
 from knobscope.workflow.pipeline import Pipeline
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
 def specs() -> StudySpecs:
-    return load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    return shipped_study("quickstart")
 
 
 def case_of(specs: StudySpecs) -> Case:
@@ -128,9 +127,9 @@ def test_how_a_session_tells_its_thread_belongs_to_traced_runs_with_transactions
 
 
 def test_a_program_that_is_only_asked_for_statements_defines_no_run() -> None:
-    postgresql = read_spec(ROOT / "specs/dbms/postgresql.yaml", Dbms, None)[1]
+    postgresql = shipped_dbms("postgresql")
     assert set(postgresql.running_programs) == set(postgresql.programs) - {"psql"}
-    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]  # whose client also says when it is ready
+    mariadb = shipped_dbms("mariadb")  # whose client also says when it is ready
     assert mariadb.running_programs == mariadb.programs
 
 

@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from shipped_specs import ROOT, shipped_dbms
 
 from knobscope.cli import main
 from knobscope.processes import PIPELINE_VARIABLE, find_service_user, make_shared_directory
 from knobscope.servers import Server, open_instance
-from knobscope.specs import Dbms, Workload, find_program, read_spec
+from knobscope.specs import Dbms, Workload, find_program
 from knobscope.stages.prepare import copy_snapshot, prepare_snapshot
 
-ROOT = Path(__file__).parents[2]
 ODD = 'it\'s "odd" [ä] %20 $(x)'
 
 
@@ -37,7 +37,7 @@ def runs_in(folder: Path, dbms: Dbms, workload: Workload) -> None:
 )
 @pytest.mark.parametrize("mood", ["odd path", "closed umask"])
 def test_servers_live_in_odd_folders(name: str, mood: str, short_workload: Workload, open_directory: Path) -> None:
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     if any(find_program(wanted) is None for wanted in dbms.programs.values()):
         pytest.skip(f"no {name} here")
     folder = open_directory / (ODD if mood == "odd path" else "plain")

@@ -10,13 +10,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_dbms
 
 from knobscope.processes import make_shared_directory
 from knobscope.servers import Instance, Server, open_instance
-from knobscope.specs import Dbms, Workload, find_path, find_program, read_spec
+from knobscope.specs import Dbms, Workload, find_path, find_program
 from knobscope.stages.prepare import copy_snapshot, prepare_snapshot
 
-ROOT = Path(__file__).parents[2]
 STRANGER = Path(__file__).with_name("stranger.py")
 LISTENING = ["postgresql", "redis"]
 OF_THE_FLEET = ["postgresql18", "mysql", "valkey", "cassandra"]
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="be
     ]
 )
 def dbms(request: pytest.FixtureRequest) -> Dbms:
-    spec = read_spec(ROOT / f"specs/dbms/{request.param}.yaml", Dbms, None)[1]
+    spec = shipped_dbms(request.param)
     missing = [wanted for wanted in spec.programs.values() if find_program(wanted) is None]
     missing += [wanted for wanted in spec.paths.values() if find_path(wanted) is None]
     if missing:
@@ -120,7 +120,7 @@ def test_without_a_network_of_its_own_a_server_asks_for_a_password(
     name: str, client: list[str], short_workload: Workload, open_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no network namespace can be made, strangers reach the port, and get no further."""
-    spec = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    spec = shipped_dbms(name)
     if any(find_program(wanted) is None for wanted in spec.programs.values()):
         pytest.skip(f"no {name} here")
     monkeypatch.setattr("knobscope.servers.instance.open_network", nullcontext)

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_dbms
 from waiting import PATIENCE_S
 
 from knobscope.processes import (
@@ -23,9 +24,7 @@ from knobscope.processes import (
 )
 from knobscope.servers import instance as instance_module
 from knobscope.servers import open_instance, write_config_files
-from knobscope.specs import Dbms, read_spec
 
-ROOT = Path(__file__).parents[2]
 #: `KNOBSCOPE_RACES=10000` is the long form.
 ATTEMPTS = int(os.environ.get("KNOBSCOPE_RACES", "300"))
 
@@ -68,7 +67,7 @@ def test_root_writes_through_no_planted_link(open_directory: Path, monkeypatch: 
 
 def plant_while_root_writes(open_directory: Path, victim: Path) -> None:
     """Write the files of instances while the server's user replaces all it may by links to the victim."""
-    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    redis = shipped_dbms("redis")
     account = pwd.getpwnam(SERVICE_USER)
     planter = subprocess.Popen(
         ["/usr/bin/python3", "-c", PLANTER, str(victim), str(open_directory / "knobscope-*")],

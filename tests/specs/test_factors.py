@@ -4,14 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shipped_specs import SPECS, shipped_generator
 
 from knobscope.identity import data_identity, run_identity
-from knobscope.specs import Case, Generator, SpecErrors, StudySpecs, load_study, read_spec, split_configuration
+from knobscope.specs import Case, SpecErrors, StudySpecs, load_study, split_configuration
 from knobscope.stages.plan import case_space
 from knobscope.stages.plan.rounds import plan_sweep
 from knobscope.stages.plan.search_space import search_space
 
-SPECS = Path(__file__).parents[2] / "specs"
 STUDY = """name: varied
 description: x
 dbms: [server]
@@ -81,9 +81,9 @@ def test_what_a_workload_does_not_state_is_as_the_generator_has_it(shelf: Path) 
 
 
 def test_only_parameters_that_the_load_names_shape_the_data_of_a_generator_with_a_spec(shelf: Path) -> None:
-    generator = read_spec(SPECS / "generators/sysbench.yaml", Generator, None)[1]
+    generator = shipped_generator("sysbench")
     assert generator.load_parameters == {"test", "tables", "secondary"}
-    scan = read_spec(SPECS / "generators/pgbench-scan.yaml", Generator, None)[1]
+    scan = shipped_generator("pgbench-scan")
     assert scan.load_parameters == {"scale", "stored_by"}  # one of them in a file that the load reads
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_study
 
 from knobscope.identity import data_identity, run_identity
 from knobscope.specs import Case, SpecErrors, StudySpecs, load_study
 from knobscope.stages.plan import case_space
 from knobscope.stages.plan.rounds import plan_sweep
 
-ROOT = Path(__file__).parents[2]
 STUDY = """name: laid_out
 description: x
 dbms: [server]
@@ -56,10 +56,7 @@ def test_parts_count_for_data_and_runs_only_where_a_study_homes_them(shelf: Path
 
 
 def test_files_of_a_part_are_known_where_a_study_lays_it_out() -> None:
-    plain, laid_out = (
-        load_study(ROOT / f"specs/studies/{name}.yaml", ROOT, runnable=False).dbms["sqlite"].files
-        for name in ("sqlite-datacenter", "sqlite-table")
-    )
+    plain, laid_out = (shipped_study(name).dbms["sqlite"].files for name in ("sqlite-datacenter", "sqlite-table"))
     assert (plain.role_of("history.table"), plain.table_of("history.table", {})) == ("other", None)
     assert (laid_out.role_of("history.table"), laid_out.table_of("history.table", {})) == ("data", "history")
 

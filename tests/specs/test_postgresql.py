@@ -4,15 +4,14 @@
 """
 
 import subprocess
-from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_dbms
 
 from knobscope.servers import compare_effective
-from knobscope.specs import Dbms, Value, find_program, read_spec
+from knobscope.specs import Value, find_program
 
-ROOT = Path(__file__).parents[2]
-POSTGRESQL = read_spec(ROOT / "specs/dbms/postgresql.yaml", Dbms, None)[1]
+POSTGRESQL = shipped_dbms("postgresql")
 KNOBS = {name: knob for name, knob in POSTGRESQL.knobs.items() if knob.apply != "load"}
 SERVER = find_program(POSTGRESQL.programs["postgres"])
 TYPES = {"BOOLEAN": "boolean", "INTEGER": "integer", "REAL": "real", "ENUM": "enum"}

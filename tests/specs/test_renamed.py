@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from studies import make_folder, write_study
 
 from knobscope.devices.spec import load_device
 from knobscope.identity import hash_identity
@@ -25,12 +26,7 @@ knobs:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    (tmp_path / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
-    file = tmp_path / "specs/studies/old.yaml"
-    file.write_text(OLD)
-    return file
+    return write_study(make_folder(tmp_path), "old", OLD)
 
 
 def test_a_study_that_uses_the_old_name_loads_with_a_notice(

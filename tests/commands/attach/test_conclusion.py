@@ -1,10 +1,10 @@
 """The conclusion from the numbers of a window, whose truth is known."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import shipped_dbms
 
 from knobscope.commands.attach.budget import read_budget
 from knobscope.commands.attach.conclusion import conclude, suggest
@@ -13,9 +13,6 @@ from knobscope.commands.attach.program import Running
 from knobscope.commands.attach.settings import list_advice, parse_setting
 from knobscope.commands.attach.sums import Sums, complete_facts, complete_light_facts
 from knobscope.specs import Dbms
-from knobscope.specs.shelf import read_spec
-
-ROOT = Path(__file__).parents[3]
 
 
 def facts(
@@ -190,7 +187,7 @@ def test_advice_has_value_and_risk(postgresql: Dbms) -> None:
 
 
 def test_advice_leaves_out_what_does_not_count_and_defaults_of_other_versions() -> None:
-    mysql = read_spec(ROOT / "specs/dbms/mysql.yaml", Dbms, None)[1]
+    mysql = shipped_dbms("mysql")
     in_force = {"innodb_flush_log_at_trx_commit": "1", "a setting that is no knob": "1"}
     named = [item.knob for item in list_advice(Running("mysqld", mysql, "9.7.0"), ("flush",), in_force)]
     assert "sync_binlog" in named, "whether it counts is not known"
@@ -201,13 +198,13 @@ def test_advice_leaves_out_what_does_not_count_and_defaults_of_other_versions() 
 
 
 def test_a_default_is_that_of_the_dbms_and_not_what_the_spec_chooses() -> None:
-    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    redis = shipped_dbms("redis")
     advice = {item.knob: item for item in list_advice(Running("redis-server", redis, "7.0.15"), ("flush",), {})}
     assert advice["appendonly"].words == "appendonly (default no; risk: no can lose committed data)"
 
 
 def test_a_value_that_the_settings_in_force_make_safe_is_no_risk() -> None:
-    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]
+    mariadb = shipped_dbms("mariadb")
     for sync_binlog, risk in (("0", "; risk: on can lose committed data"), ("1", "")):
         in_force = {"log_bin": "ON", "sync_binlog": sync_binlog}
         advice = {item.knob: item for item in list_advice(Running("mariadbd", mariadb, "10.11"), ("flush",), in_force)}

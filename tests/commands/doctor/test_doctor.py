@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from emulated import require_loops
 from json_documents import read_document
+from studies import make_folder
 
 from knobscope.cli import main
 
@@ -79,10 +80,7 @@ def test_the_devices_of_a_study_are_brought_up_and_removed_again(
     open_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_loops()
-    for kind in ("studies", "devices"):
-        (tmp_path / "specs" / kind).mkdir(parents=True)
-    for kind in ("dbms", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    make_folder(tmp_path, "devices")
     (tmp_path / "specs/studies/tiny.yaml").write_text(STUDY)
     (tmp_path / "specs/devices/tiny.yaml").write_text(DEVICE % open_directory)
     monkeypatch.chdir(tmp_path)

@@ -9,15 +9,16 @@ from typing import Any
 
 import duckdb
 import pytest
+from shipped_specs import ROOT, shipped_dbms, shipped_study
+from studies import make_folder, write_study
 
 from knobscope.cli import main
 from knobscope.commands.export import to_mlos, to_optuna, to_smac
-from knobscope.specs import Dbms, KnobChoice, StudySpecs, load_study, read_spec
+from knobscope.specs import KnobChoice, StudySpecs, load_study
 from knobscope.stages.detect import create_schema
 from knobscope.stages.plan.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
 from knobscope.stages.tune.optuna_space import parameters_of, suggest
 
-ROOT = Path(__file__).parents[3]
 STUDY = """
 name: tuned
 description: a study whose knobs a tuner gets
@@ -47,12 +48,8 @@ Make = Callable[..., SearchSpace]
 
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory: pytest.TempPathFactory) -> StudySpecs:
-    folder = tmp_path_factory.mktemp("tuned") / "specs"
-    (folder / "studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (folder / kind).symlink_to(ROOT / "specs" / kind)
-    (folder / "studies/tuned.yaml").write_text(STUDY)
-    return load_study(folder / "studies/tuned.yaml", ROOT, runnable=False)
+    folder = make_folder(tmp_path_factory.mktemp("tuned"))
+    return load_study(write_study(folder, "tuned", STUDY), ROOT, runnable=False)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +88,7 @@ def test_a_knob_that_acts_only_with_one_of_the_first_comes_along(specs: StudySpe
 
 
 def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path: Path) -> None:
-    specs = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    specs = shipped_study("quickstart")
     space = search_space(specs, specs.cases[0], [], None, with_durability=False)
     assert "journal_mode" in names(space) and "journal_mode" not in space.risky
     assert space.left_out == ["synchronous"] and space.risky["synchronous"] == ("off", "normal")
@@ -126,7 +123,7 @@ def test_a_number_of_few_values_loses_those_that_risk_data(specs: StudySpecs) ->
 
 
 def test_what_is_a_risk_with_others_stays_where_nobody_tunes_those() -> None:
-    knob = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1].knobs["synchronous"]
+    knob = shipped_dbms("sqlite").knobs["synchronous"]
     tuned = Parameter("synchronous", knob, "extra", choices=("off", "full", "extra"))
     assert _risky_values(tuned, {"journal_mode": "wal", "locking_mode": "normal"}) == ("off",)
     assert _risky_values(tuned, {"locking_mode": "normal"}) == ("off", "full")

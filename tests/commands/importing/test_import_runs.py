@@ -9,22 +9,22 @@ from pathlib import Path
 import duckdb
 import pytest
 from exported_runs import export_runs, verdicts
+from shipped_specs import ROOT, shipped_dbms
 from tables_of_runs import GOOD, HEADER, Import
 
 from knobscope.cli import main
 from knobscope.commands.importing.columns import CASE_COLUMNS, KNOB_COLUMNS, RUN_COLUMNS, SIDE_TABLES
 from knobscope.commands.importing.knobs import ImportedKnob
 from knobscope.durable_files import read_sealed
-from knobscope.specs import Dbms, load_study, read_knob_catalogue, read_spec
+from knobscope.specs import Dbms, load_study, read_knob_catalogue
 from knobscope.stages.detect import run_rules, write_findings
 from knobscope.tables import read_table
 
-ROOT = Path(__file__).parents[3]
 sys.path.append(str(ROOT / "tests/stages/detect"))
 
-from generated_studies import StudyMaker, Truth  # noqa: E402 - the studies that the rules are tested with
+from generated_studies import StudyMaker, Truth
 
-from knobscope.stages.detect import build_database  # noqa: E402
+from knobscope.stages.detect import build_database
 
 
 def run_commands(text: str) -> None:
@@ -198,7 +198,7 @@ def test_knobs_of_a_known_dbms_need_no_description(import_table: Import, tmp_pat
 def test_values_of_a_known_knob_are_its_own_however_they_are_spelled(
     knob: str, texts: list[str], values: list[object]
 ) -> None:
-    spec = read_spec(ROOT / "specs/dbms/mysql.yaml", Dbms, None)[1].knobs[knob]
+    spec = shipped_dbms("mysql").knobs[knob]
     imported = ImportedKnob(texts, spec, {})
     assert imported.known is not None
     assert [imported.values[text] for text in texts] == values

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from json_documents import read_document
+from shipped_specs import ROOT, shipped_dbms
 from waiting import wait_until
 
 from knobscope.cli import main
@@ -23,7 +24,6 @@ from knobscope.servers import compare_effective
 from knobscope.specs import Dbms, Introspection, Trial, find_program, read_spec
 
 Introspect = Callable[[str], tuple[Dbms, str]]  # as fixture `introspect`
-ROOT = Path(__file__).parents[3]
 
 #: Curated in another way, and why.
 ON_PURPOSE = {
@@ -35,10 +35,6 @@ ON_PURPOSE = {
     "cache_spill",  # unset, it depends on the size of the cache
     "temp_store",  # SQLite answers a number for the word
 }
-
-
-def spec_of(name: str) -> Dbms:
-    return read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +74,7 @@ def replace_knobs(name: str, folder: Path) -> tuple[Dbms, str]:
     ],
 )
 def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: int, introspect: Introspect) -> None:
-    by_hand = spec_of(name)
+    by_hand = shipped_dbms(name)
     if any(find_program(program) is None for program in by_hand.programs.values()):
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
     told, text = introspect(name)
@@ -109,7 +105,7 @@ def test_the_list_is_a_spec_and_agrees_with_the_curated_part(name: str, least: i
     ],
 )
 def test_settings_without_a_catalogue_are_learnt(name: str, least: int, shared: int, introspect: Introspect) -> None:
-    by_hand = spec_of(name)
+    by_hand = shipped_dbms(name)
     if any(find_program(program) is None for program in by_hand.programs.values()):
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
     told, _ = introspect(name)
@@ -142,7 +138,7 @@ def _plain(value: object) -> float | str:
 def test_categories_and_descriptions_are_the_dbms_own(
     name: str, knob: str, category: str, introspect: Introspect
 ) -> None:
-    by_hand = spec_of(name)
+    by_hand = shipped_dbms(name)
     if any(find_program(program) is None for program in by_hand.programs.values()):
         pytest.skip(f"{name} is not installed; `knobscope doctor` says how to get it")
     assert by_hand.introspect is not None
@@ -177,7 +173,7 @@ def test_a_client_without_a_server_is_asked_too(sqlite: Dbms) -> None:
 
 @pytest.mark.real
 def test_what_the_spec_calls_the_default_is_that_of_a_redis_that_nobody_configured(tmp_path: Path) -> None:
-    redis = read_spec(ROOT / "specs/dbms/redis.yaml", Dbms, None)[1]
+    redis = shipped_dbms("redis")
     socket = tmp_path / "s"
     server = subprocess.Popen(
         ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", str(tmp_path)], stdout=subprocess.DEVNULL
@@ -197,7 +193,7 @@ def test_what_the_spec_calls_the_default_is_that_of_a_redis_that_nobody_configur
 
 @pytest.mark.real
 def test_words_of_a_broken_connection_are_no_answers() -> None:
-    redis = spec_of("redis")
+    redis = shipped_dbms("redis")
     if any(find_program(program) is None for program in redis.programs.values()):
         pytest.skip("redis is not installed; `knobscope doctor` says how to get it")
     assert redis.introspect is not None

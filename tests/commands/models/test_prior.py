@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 import yaml
+from studies import make_folder
 
 from knobscope.commands.models import fit_from_prior, saving, write_prior
 from knobscope.durable_files import write_sealed
@@ -16,7 +17,6 @@ from knobscope.stages.detect import create_schema
 from knobscope.tables import insert_rows
 from knobscope.workflow.fitting import describe_fitting
 
-ROOT = Path(__file__).parents[3]
 STUDY = """\
 name: later
 description: starts from a prior
@@ -67,9 +67,7 @@ def make_prior(*rankings: dict[str, Any]) -> Prior:
 @pytest.fixture
 def study(tmp_path: Path) -> Callable[..., Path]:
     """Return a function that writes a study and the priors beside it."""
-    (tmp_path / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    make_folder(tmp_path)
 
     def write(*priors: Prior, text: str = STUDY) -> Path:
         for one in priors:

@@ -3,17 +3,16 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
+from shipped_specs import shipped_study
 
-from knobscope.specs import StudySpecs, Value, load_study
+from knobscope.specs import StudySpecs, Value
 from knobscope.stages.detect.fastest import Changes, _list_changed, pick_fastest
 from knobscope.tables import TABLES
 
-ROOT = Path(__file__).parents[3]
 CASE = ("sqlite", "local-disk", "ycsb-a")
 DEFAULT: Mapping[str, Value] = {
     "journal_mode": "delete", "synchronous": "full", "page_size": 4096, "cache_size": -2000,
@@ -72,7 +71,7 @@ class Measured:
 
 @pytest.fixture
 def measured() -> Measured:
-    found = Measured(load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False))
+    found = Measured(shipped_study("quickstart"))
     for block, level in (("b0", 100.0), ("b1", 300.0)):  # the machine became faster
         for _ in range(3):
             found.add(block, 1.0, level=level)

@@ -9,15 +9,13 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from measured_runs import load_and_measure
 from ssh_server import SshServer, descendants, run_ssh_server
 from waiting import wait_until
 
-from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 from knobscope.specs import Dbms, Workload
-from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import Snapshot, prepare_snapshot
-from knobscope.watch import open_watch
+from knobscope.stages.prepare import Snapshot
 
 pytestmark = pytest.mark.real
 
@@ -28,13 +26,6 @@ CONFIGURATION = {"synchronous_commit": "off", "fsync": True, "shared_buffers": 4
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
     with run_ssh_server(tmp_path_factory.mktemp("ssh")) as running:
         yield running
-
-
-def measure(dbms: Dbms, workload: Workload, scratch: Path, server: SshServer) -> Any:
-    snapshot = prepare_snapshot(dbms, workload, {}, scratch)
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        bench = Bench(dbms, workload, scratch, watch, client=server.host)
-        return measure_run(bench, "run", CONFIGURATION, snapshot)
 
 
 def find_client(server: SshServer) -> int | None:
@@ -64,7 +55,7 @@ def test_the_load_comes_over_ssh(
 
     watcher = Thread(target=look, daemon=True)
     watcher.start()
-    record = measure(postgresql, short_workload, open_directory, server)
+    record = load_and_measure(postgresql, short_workload, open_directory, CONFIGURATION, client=server.host)
     watcher.join()
     run = record["run"]
     assert run["status"] == "ok", run
@@ -97,7 +88,7 @@ def test_a_client_that_is_killed_over_there_is_a_disturbance(
         os.kill(client, signal.SIGKILL)
 
     Thread(target=kill, daemon=True).start()
-    run = measure(postgresql, long, open_directory, server)["run"]
+    run = load_and_measure(postgresql, long, open_directory, CONFIGURATION, client=server.host)["run"]
     assert run["status"] == "failed_run"
     assert run["disturbance"] == "the load client was ended by SIGKILL, which knobscope did not send"
     assert server.left_over() == []
@@ -117,7 +108,7 @@ def test_a_machine_that_is_lost_is_a_disturbance(
                 os.kill(pid, signal.SIGKILL)
 
     Thread(target=cut, daemon=True).start()
-    run = measure(postgresql, long, open_directory, server)["run"]
+    run = load_and_measure(postgresql, long, open_directory, CONFIGURATION, client=server.host)["run"]
     assert run["status"] == "failed_run"
     assert run["disturbance"].startswith("the connection to 127.0.0.1 was lost")
     assert wait_until(lambda: server.left_over() == [])
@@ -129,4 +120,4 @@ def test_a_machine_that_cannot_be_reached_ends_the_block_and_blames_no_configura
 ) -> None:
     gone = SshServer(server.pid, server.host.model_copy(update={"port": 1}), server.folder)
     with pytest.raises(UserError, match=r"cannot connect to 127\.0\.0\.1, port 1: .*Connection refused"):
-        measure(postgresql, short_workload, open_directory, gone)
+        load_and_measure(postgresql, short_workload, open_directory, CONFIGURATION, client=gone.host)

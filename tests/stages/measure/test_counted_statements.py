@@ -4,27 +4,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms, shipped_workload
 
-from knobscope.devices import find_block_device
-from knobscope.specs import Dbms, Workload, read_spec
-from knobscope.stages.measure.run import Bench, measure_run
+from knobscope.specs import Workload
 from knobscope.stages.measure.statements import list_statements
-from knobscope.stages.prepare import prepare_snapshot
-from knobscope.watch import open_watch
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.real
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["postgresql", "mariadb"])
 def test_rows_of_any_load_are_counted_by_the_server(name: str, short_workload: Workload, open_directory: Path) -> None:
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     workload = short_workload.model_copy(update={"measure_s": 5})
-    snapshot = prepare_snapshot(dbms, workload, {}, open_directory)
-    with open_watch(find_block_device(open_directory), unit=4096, scope="process", prefer="procfs") as watch:
-        bench = Bench(dbms, workload, open_directory, watch, counts_statements=True)
-        record = measure_run(bench, "run", {}, snapshot)
+    record = load_and_measure(dbms, workload, open_directory, {}, counts_statements=True)
     assert record["run"]["status"] == "ok", record["run"]
     assert {(row["source"], row["table_name"], row.get("operation")) for row in record["statements"]} == {
         ("server", "usertable", None)
@@ -37,7 +30,7 @@ def test_rows_of_any_load_are_counted_by_the_server(name: str, short_workload: W
 
 
 def test_only_tables_of_the_workload_are_taken_from_texts() -> None:
-    tpcc = read_spec(ROOT / "specs/workloads/tpcc.yaml", Workload, None)[1]
+    tpcc = shipped_workload("tpcc")
     sent = [
         {"operation": "Q", "table_name": table, "statement": "select", "calls": calls, "rows": 3}
         for table, calls in (("item", 2), ("l_shipdate", 2), ("stock", 0))

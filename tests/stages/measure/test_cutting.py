@@ -2,23 +2,22 @@
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import shipped_study
 
-from knobscope.specs import Dbms, StudySpecs, Value, Workload, load_study
+from knobscope.specs import Dbms, StudySpecs, Value, Workload
 from knobscope.stages.measure import PowerCut, cut_case
 from knobscope.tables import CutColumns
 
-ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root cuts power")
 KEPT, LOST, GONE = PowerCut(100, 0), PowerCut(100, 30), PowerCut(100, None, "it does not start")
 
 
 @pytest.fixture
 def specs() -> StudySpecs:
-    return load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    return shipped_study("quickstart")
 
 
 def judge(specs: StudySpecs, tried: list[PowerCut], default: list[PowerCut], reason: str = "") -> CutColumns:

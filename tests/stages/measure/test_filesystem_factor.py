@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from emulated import find_direct_memory, require_loops
+from studies import make_folder
 
 from knobscope.devices import take_down
 from knobscope.devices.mounts import list_mounts
@@ -18,7 +19,6 @@ from knobscope.stages.plan.blocks import config_id_of, load_id_of
 from knobscope.tables import PlanRow, RunRecord
 
 pytestmark = pytest.mark.real
-ROOT = Path(__file__).parents[3]
 STUDY = """
 name: tiny
 description: SQLite on several file systems
@@ -51,10 +51,7 @@ def images(open_directory: Path) -> Iterator[Path]:
 
 
 def make_study(directory: Path, images: Path, factors: str) -> StudySpecs:
-    for kind in ("devices", "studies"):
-        (directory / "specs" / kind).mkdir(parents=True)
-    for kind in ("dbms", "workloads"):
-        (directory / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    make_folder(directory, "devices")
     (directory / "specs/devices/image.yaml").write_text(DEVICE % images)
     (directory / "specs/studies/tiny.yaml").write_text(STUDY % factors)
     write_sealed(directory / "image.json", {"preferred_write_bytes": 16384, "tier": "nvme_ssd"})

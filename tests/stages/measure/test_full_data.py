@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from emulated import require_loops
+from shipped_specs import shipped_dbms
 from test_full_tmpdir import fill
-from test_other_generators import measure, read
+from test_other_generators import measure
 
 from knobscope.errors import UserError
 from knobscope.generators import CommandRun
@@ -47,7 +48,7 @@ def test_data_that_found_no_space_in_a_run_is_a_disturbance(
     if name == "postgresql":
         run = measure(postgresql, "pgbench-tpcb", small_data, {"synchronous_commit": "off"})["run"]
     else:
-        run = measure(read("redis"), "redis-set", small_data, {"appendfsync": "always"})["run"]
+        run = measure(shipped_dbms("redis"), "redis-set", small_data, {"appendfsync": "always"})["run"]
     assert run["status"] != "ok", run
     assert "no space left" in run["disturbance"] or "the file system of the data has" in run["disturbance"], run
 
@@ -70,5 +71,5 @@ def test_data_that_found_no_space_while_it_was_loaded_is_no_refusal(
         if name == "postgresql":
             measure(postgresql, "pgbench-tpcb", small_data, {})
         else:
-            measure(read("redis"), "redis-set", small_data, {})
+            measure(shipped_dbms("redis"), "redis-set", small_data, {})
     assert not list((small_data / "snapshots").glob("*/snapshot.json"))

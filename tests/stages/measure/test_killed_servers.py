@@ -1,37 +1,25 @@
 """How long real servers take to come back after they were killed."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms
 
-from knobscope.devices import find_block_device
 from knobscope.servers import fill_program
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.programs import Program
-from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure.recovery import Crash
-from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import Snapshot, prepare_snapshot
+from knobscope.stages.prepare import Snapshot
 from knobscope.tables import RunRow
-from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
-ROOT = Path(__file__).parents[3]
 #: Starts a program the first time only.
 ONCE = 'if [ -e "$0/again" ]; then echo "FATAL: cannot recover" >&2; exit 3; fi; touch "$0/again"; exec "$@"'
-
-
-def measure(
-    dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], snapshot_of: Dbms | None = None
-) -> Any:
-    loaded = {name: value for name, value in configuration.items() if dbms.knobs[name].apply == "load"}
-    snapshot = prepare_snapshot(snapshot_of or dbms, workload, loaded, scratch)
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return measure_run(
-            Bench(dbms, workload, scratch, watch, measures_recovery=True), "run", configuration, snapshot
-        )
+measure = partial(load_and_measure, measures_recovery=True)
 
 
 def test_postgresql_comes_back_with_all_that_it_acknowledged(
@@ -103,7 +91,7 @@ def test_a_witness_that_stopped_while_the_server_lived_is_not_believed(
 def test_other_servers_lose_what_they_keep_to_themselves(
     name: str, configuration: dict[str, Any], loses: bool, short_workload: Workload, open_directory: Path
 ) -> None:
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     run = measure(dbms, short_workload, open_directory, configuration)["run"]
     assert run["status"] == "ok", run
     assert (run["lost_writes"] > 0) == loses, run
@@ -121,7 +109,7 @@ def test_server_that_does_not_come_back_makes_the_run_fail(
         "lifecycle": postgresql.lifecycle.model_copy(update={"start": start}),
         "programs": {**postgresql.programs, "sh": Program(find=["/bin/sh"], package="dash")},
     }
-    run = measure(postgresql.model_copy(update=changed), short_workload, open_directory, {}, snapshot_of=postgresql)[
+    run = measure(postgresql.model_copy(update=changed), short_workload, open_directory, {}, loaded_by=postgresql)[
         "run"
     ]
     assert run["status"] == "failed_run"

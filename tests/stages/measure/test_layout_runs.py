@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 from emulated import require_loops
+from shipped_specs import shipped_dbms, shipped_workload
 
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Part, Study, Value, Workload, Writing
 from knobscope.specs.completing.layout_knobs import spread_layout
-from knobscope.specs.shelf import read_spec
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import prepare_snapshot
 from knobscope.watch import SeveralWatch, open_watch
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -138,7 +137,7 @@ def test_part_that_does_not_lie_where_it_should_makes_the_run_invalid(
 def test_mariadb_redo_log_and_temporary_files_lie_where_the_layout_says(
     short_workload: Workload, devices: dict[str, OpenDevice]
 ) -> None:
-    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]
+    mariadb = shipped_dbms("mariadb")
     rig = Rig(lay_out(mariadb, {"log": ["there"], "temp": ["there"]}), short_workload, devices)
     record = rig.measure("apart", {"device.log": "there", "device.temp": "there"})
     assert record["run"]["status"] == "ok", record["run"]
@@ -151,7 +150,7 @@ def test_mariadb_redo_log_and_temporary_files_lie_where_the_layout_says(
 def test_parts_lie_below_a_directory_of_any_name(name: str, short_workload: Workload, open_directory: Path) -> None:
     directory = open_directory / 'it\'s; a "path"'
     directory.mkdir(0o755)
-    dbms = lay_out(read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1], {"table.usertable": ["there"]})
+    dbms = lay_out(shipped_dbms(name), {"table.usertable": ["there"]})
     with opened_devices(directory) as devices:
         rig = Rig(dbms, short_workload, devices)
         for device in ("data", "there"):
@@ -162,9 +161,9 @@ def test_parts_lie_below_a_directory_of_any_name(name: str, short_workload: Work
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb", "sqlite"])
 def test_a_table_of_tpcc_lies_where_the_layout_says(name: str, devices: dict[str, OpenDevice]) -> None:
-    dbms = lay_out(read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1], {"table.history": ["there"]})
+    dbms = lay_out(shipped_dbms(name), {"table.history": ["there"]})
     small = {"records": 1, "threads": 2, "warmup_s": 0.5, "measure_s": 2, "parameters": {"scale": 100}}
-    workload = read_spec(ROOT / "specs/workloads/tpcc.yaml", Workload, None)[1].model_copy(update=small)
+    workload = shipped_workload("tpcc", **small)
     rig = Rig(dbms, workload, devices)
     for device in ("data", "there"):
         record = rig.measure(f"on-{device}", {"device.table.history": device})

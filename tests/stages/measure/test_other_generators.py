@@ -6,37 +6,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms, shipped_generator, shipped_workload
 
-from knobscope.devices import find_block_device
-from knobscope.specs import Dbms, Generator, Workload, read_spec
-from knobscope.stages.measure.run import Bench, measure_run
-from knobscope.stages.prepare import prepare_snapshot
+from knobscope.specs import Dbms
 from knobscope.stages.prepare.tables import read_tables
-from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
-SPECS = Path(__file__).parents[3] / "specs"
 
 
 def measure(
     dbms: Dbms, workload: str, scratch: Path, configuration: dict[str, Any], **changes: object
 ) -> dict[str, Any]:
     changed = {"records": 2000, "threads": 2, "warmup_s": 1, "measure_s": 2, **changes}
-    spec = read_spec(SPECS / f"workloads/{workload}.yaml", Workload, None)[1].model_copy(update=changed)
-    generator = read_spec(SPECS / f"generators/{spec.generator}.yaml", Generator, None)[1]
+    spec = shipped_workload(workload, **changed)
+    generator = shipped_generator(spec.generator)
     for program in generator.programs.values():
         if not any(shutil.which(name) for name in program.find):
             pytest.skip(f"no {program.find[-1]}; {program.remedy}")
-    load = {name: value for name, value in configuration.items() if dbms.knobs[name].apply == "load"}
-    snapshot = prepare_snapshot(dbms, spec, load, scratch, generator)
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        record = measure_run(Bench(dbms, spec, scratch, watch, generator), "run", configuration, snapshot)
-    assert list((scratch / "runs").iterdir()) == []
-    return record
-
-
-def read(name: str) -> Dbms:
-    return read_spec(SPECS / f"dbms/{name}.yaml", Dbms, None)[1]
+    return load_and_measure(dbms, spec, scratch, configuration, generator=generator)
 
 
 def assert_whole(record: dict[str, Any], configuration: dict[str, Any]) -> None:
@@ -77,20 +65,20 @@ def test_sysbench_spreads_its_rows_over_tables(postgresql: Dbms, open_directory:
 @pytest.mark.long
 def test_redis_benchmark_on_redis(open_directory: Path) -> None:
     configuration = {"appendfsync": "no", "hz": 50}
-    record = measure(read("redis"), "redis-set", open_directory, configuration)
+    record = measure(shipped_dbms("redis"), "redis-set", open_directory, configuration)
     assert_whole(record, configuration)
     assert [row["operation"] for row in record["operations"]] == ["SET"]
 
 
 def test_a_generator_that_fails_is_a_result_with_its_own_words(open_directory: Path) -> None:
     parameters = {"test": "no-such-test"}
-    run = measure(read("redis"), "redis-set", open_directory, {}, parameters=parameters)["run"]
+    run = measure(shipped_dbms("redis"), "redis-set", open_directory, {}, parameters=parameters)["run"]
     assert run["status"] == "invalid"
     assert "the output of redis-benchmark cannot be used: no line with the requests" in run["reason"]
 
 
 def test_a_dbms_inside_its_generator_is_read_back_from_its_own_file(open_directory: Path) -> None:
     configuration = {"block_size": 16384, "write_buffer_size": 4194304}
-    record = measure(read("rocksdb-bench"), "db-bench-mixed", open_directory, configuration)
+    record = measure(shipped_dbms("rocksdb-bench"), "db-bench-mixed", open_directory, configuration)
     assert_whole(record, configuration)
     assert {row["operation"] for row in record["operations"]} == {"READ", "WRITE"}

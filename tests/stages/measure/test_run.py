@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from measured_runs import measure_once
 
-from knobscope.devices import find_block_device
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.lifecycle import Readback
 from knobscope.stages.measure.complaints import find_complaint
-from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import Snapshot
-from knobscope.watch import open_watch
 
 pytestmark = pytest.mark.real
 
@@ -28,10 +26,7 @@ def measure(prepare: Callable[..., Snapshot]) -> Measure:
         dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Any], loaded_by: Dbms | None = None
     ) -> Any:
         snapshot = prepare(loaded_by or dbms, workload, scratch)
-        with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-            record = measure_run(Bench(dbms, workload, scratch, watch), "run", configuration, snapshot)
-        assert list((scratch / "runs").iterdir()) == []
-        return record
+        return measure_once(dbms, workload, scratch, snapshot, configuration)
 
     return run
 

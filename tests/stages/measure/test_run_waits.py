@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_dbms
 
 from knobscope.devices import find_block_device
-from knobscope.specs import Dbms, Value, Workload
-from knobscope.specs.shelf import read_spec
+from knobscope.specs import Value, Workload
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.prepare import Snapshot
 from knobscope.tables import RunRecord, write_table
@@ -17,7 +17,6 @@ from knobscope.watch import Watch, open_watch
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(os.geteuid() != 0, reason="BPF needs root")]
 
-ROOT = Path(__file__).parents[3]
 _TABLES = ("waits", "wait_chains", "wait_files", "wait_stacks")
 
 Measure = Callable[..., RunRecord]
@@ -37,7 +36,7 @@ def measure(watch: Watch, short_workload: Workload, prepare: Callable[..., Snaps
     """Measure a run of a DBMS, and write its tables as a study does."""
 
     def run(name: str, threads: int, **knobs: Value) -> RunRecord:
-        dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+        dbms = shipped_dbms(name)
         # Where the machine is busy, it takes a while until waits are watched.
         longer = {"warmup_s": 2.0, "measure_s": 2 * short_workload.measure_s}
         workload = short_workload.model_copy(update={"threads": threads, **longer})

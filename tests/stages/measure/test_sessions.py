@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import shipped_study
 
 from knobscope.errors import UserError
-from knobscope.specs import StudySpecs, load_study
+from knobscope.specs import StudySpecs
 from knobscope.stages.measure import BlockProgress, Measurer, RunStore, block
 from knobscope.stages.measure.machine import describe_machine
 from knobscope.stages.measure.sessions import find_session
 from knobscope.stages.plan import plan_sweep
 from knobscope.stages.prepare import Snapshot
 from knobscope.tables import PlanRow, RunRecord, RunRow
-
-ROOT = Path(__file__).parents[3]
 
 
 def run_of(minutes_ago: float, **more: Any) -> RunRow:
@@ -106,7 +105,7 @@ def fake_runs(measurements: Measurements, killed_after: int | None) -> Iterator[
 
 @pytest.fixture
 def measurements(tmp_path: Path) -> Measurements:
-    specs = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    specs = shipped_study("quickstart")
     return Measurements(specs, RunStore(tmp_path / "store"), tmp_path)
 
 

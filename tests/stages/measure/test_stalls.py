@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_other_generators import measure, read
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms, shipped_workload
+from test_other_generators import measure
 
 from knobscope.generators import CommandRun, YcsbRun
 from knobscope.servers import Server
@@ -72,21 +74,7 @@ def test_a_stopped_server_is_a_pause_of_the_run(postgresql: Dbms, open_directory
 @pytest.mark.long
 def test_a_stopped_client_makes_the_run_invalid(open_directory: Path) -> None:
     with stopped_in_window("client", 4):
-        run = measure_ycsb(read("redis"), open_directory)
+        workload = shipped_workload("ycsb-a", records=1000, threads=2, warmup_s=1, measure_s=5)
+        run = load_and_measure(shipped_dbms("redis"), workload, open_directory, {})["run"]
     assert run["status"] == "invalid"
     assert "the load generator or the machine stood still" in run["reason"]
-
-
-def measure_ycsb(dbms: Dbms, scratch: Path) -> dict[str, Any]:
-    from knobscope.devices import find_block_device
-    from knobscope.specs import Workload, read_spec
-    from knobscope.stages.measure.run import Bench, measure_run
-    from knobscope.stages.prepare import prepare_snapshot
-    from knobscope.watch import open_watch
-
-    path = Path(__file__).parents[3] / "specs/workloads/ycsb-a.yaml"
-    changed = {"records": 1000, "threads": 2, "warmup_s": 1, "measure_s": 5}
-    workload = read_spec(path, Workload, None)[1].model_copy(update=changed)
-    snapshot = prepare_snapshot(dbms, workload, {}, scratch)
-    with open_watch(find_block_device(scratch), unit=4096, scope="process", prefer="procfs") as watch:
-        return dict(measure_run(Bench(dbms, workload, scratch, watch), "run", {}, snapshot)["run"])

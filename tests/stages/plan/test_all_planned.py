@@ -1,28 +1,22 @@
 """Plans of studies of all knobs: a few levels for every number, and what is left out is counted and listed."""
 
 import json
-from pathlib import Path
 
 import pytest
+from shipped_specs import ROOT, shipped_dbms, shipped_study
 
-from knobscope.specs import Dbms, StudySpecs, catalogue_file, load_study, read_knob_catalogue, read_spec
+from knobscope.specs import catalogue_file, read_knob_catalogue
 from knobscope.stages.plan import case_space, list_left_out, plan_screening
 from knobscope.stages.plan.levels import screening_levels, sweep_levels
 from knobscope.workflow.forecast import describe_study
 
-ROOT = Path(__file__).parents[3]
-
-
-def load(dbms: str) -> StudySpecs:
-    return load_study(ROOT / f"specs/studies/{dbms}-all.yaml", ROOT, runnable=False)
-
 
 @pytest.mark.parametrize(("dbms", "least"), [("redis", 70), ("postgresql", 150)])
 def test_every_knob_has_a_handful_of_levels_that_the_catalogue_allows(dbms: str, least: int) -> None:
-    specs = load(dbms)
+    specs = shipped_study(f"{dbms}-all")
     space = case_space(specs, specs.cases[0])
     catalogue = read_knob_catalogue(catalogue_file(ROOT / f"specs/dbms/{dbms}.yaml"))
-    described = read_spec(ROOT / f"specs/dbms/{dbms}.yaml", Dbms, None)[1]
+    described = shipped_dbms(dbms)
     assert catalogue is not None
     assert len(space.levels) >= least
     levels_of = specs.study.sampling.levels
@@ -40,7 +34,7 @@ def test_every_knob_has_a_handful_of_levels_that_the_catalogue_allows(dbms: str,
 
 
 def test_levels_of_a_wide_range_are_orders_of_magnitude_around_the_default() -> None:
-    specs = load("redis")
+    specs = shipped_study("redis-all")
     space = case_space(specs, specs.cases[0])
     assert space.levels["slowlog-log-slower-than"] == [1000, 10000, 100000]
     assert space.levels["tracking-table-max-keys"] == [100_000, 1_000_000, 10_000_000]
@@ -49,7 +43,7 @@ def test_levels_of_a_wide_range_are_orders_of_magnitude_around_the_default() -> 
 
 
 def test_screening_sets_every_knob_and_none_that_is_left_out() -> None:
-    specs = load("redis")
+    specs = shipped_study("redis-all")
     rows = plan_screening(specs, specs.cases[0], 0)
     configurations = [json.loads(row["configuration"]) for row in rows if not row["is_sentinel"]]
     assert len(configurations) == specs.study.sampling.runs_per_round
@@ -61,14 +55,14 @@ def test_screening_sets_every_knob_and_none_that_is_left_out() -> None:
 
 
 def test_knobs_that_are_left_out_are_listed_and_counted() -> None:
-    specs = load("redis")
+    specs = shipped_study("redis-all")
     rows = [row for row in list_left_out(specs, specs.cases[0]) if "value" not in row]
     assert {row["knob"]: row["reason"] for row in rows} == specs.left_out["redis"]
     varied, count = len(specs.study.knobs["redis"]), len(rows)
     line = f"redis: {varied} knobs are varied; `all` leaves out {count} of {varied + count}, which the report lists"
     assert count > 10
     assert any(text.startswith(line) for text in describe_study(specs).splitlines())
-    named = load_study(ROOT / "specs/studies/redis-quick.yaml", ROOT, runnable=False)
+    named = shipped_study("redis-quick")
     assert "`all`" not in describe_study(named)
 
 

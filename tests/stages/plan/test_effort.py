@@ -1,24 +1,22 @@
 """How many runs a study takes at most, and what a budget leaves of them."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import shipped_study
 
-from knobscope.specs import StudySpecs, load_study
+from knobscope.specs import StudySpecs
 from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import Effort, effort_of, plan_screening, plan_sweep, screening_effort, sweep_effort
 from knobscope.stages.remeasure import count_remeasuring_runs
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 
-ROOT = Path(__file__).parents[3]
-
 
 @pytest.fixture(scope="module")
 def specs() -> StudySpecs:
     """Two cases of 26.5 s a run, 12 knobs of which 5 of any go on; at most 4 rounds."""
-    return load_study(ROOT / "specs/studies/sqlite-io.yaml", ROOT, runnable=False)
+    return shipped_study("sqlite-io")
 
 
 def with_budget(specs: StudySpecs, **limits: Any) -> StudySpecs:

@@ -1,25 +1,18 @@
 """No value of the sweep disappears in silence: what is not planned is named with the reason."""
 
 import json
-from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_study
 
-from knobscope.specs import StudySpecs, load_study
 from knobscope.stages.plan import list_dependents, list_left_out, plan_sweep
 from knobscope.stages.plan.levels import sweep_levels
 from knobscope.workflow.forecast import describe_left_out
 
-ROOT = Path(__file__).parents[3]
-
-
-def load(name: str) -> StudySpecs:
-    return load_study(ROOT / f"specs/studies/{name}.yaml", ROOT, runnable=False)
-
 
 @pytest.mark.parametrize("name", ["cassandra-io", "mariadb-io", "postgresql-io", "sqlite-io", "redis-io"])
 def test_every_value_is_planned_or_named(name: str) -> None:
-    specs = load(name)
+    specs = shipped_study(name)
     case = specs.cases[0]
     dbms, chosen = specs.dbms[case.dbms], specs.study.knobs[case.dbms]
     usual = {knob: dbms.knobs[knob].canonical(dbms.knobs[knob].default) for knob in chosen}
@@ -44,7 +37,7 @@ def test_every_value_is_planned_or_named(name: str) -> None:
 
 
 def test_the_reason_names_the_rule_and_the_values() -> None:
-    specs = load("postgresql-io")
+    specs = shipped_study("postgresql-io")
     reasons = {row["knob"]: row["reason"] for row in list_left_out(specs, specs.cases[0])}
     assert reasons["wal_level"] == (
         "wal_level requires `wal_level != 'minimal' or max_wal_senders == 0`, which does not hold for "
@@ -54,12 +47,12 @@ def test_the_reason_names_the_rule_and_the_values() -> None:
 
 @pytest.mark.parametrize("name", ["mariadb-io", "mongodb-io", "sqlite-io"])
 def test_what_a_change_of_other_knobs_allows_is_not_left_out(name: str) -> None:
-    specs = load(name)
+    specs = shipped_study(name)
     assert not [row for row in list_left_out(specs, specs.cases[0]) if "no change" in row["reason"]]
     assert list_dependents(specs, specs.cases[0])
 
 
 def test_a_dry_run_names_each_value_once() -> None:
-    lines = describe_left_out(load("postgresql-io"))
+    lines = describe_left_out(shipped_study("postgresql-io"))
     assert len(lines) == len(set(lines)) == 9
     assert all(line.startswith("postgresql: wal_") and " is left out: " in line for line in lines)

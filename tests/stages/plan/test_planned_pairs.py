@@ -1,15 +1,11 @@
 """Which pairs of knobs a sweep measures together, and with which values."""
 
-from pathlib import Path
-
 import pytest
+from shipped_specs import shipped_dbms
 
-from knobscope.specs import Dbms, KnobChoice
-from knobscope.specs.shelf import read_spec
+from knobscope.specs import KnobChoice
 from knobscope.stages.plan.pairs import count_combinations, interacting_pairs, pair_configurations
 from knobscope.stages.plan.sampling import DesignSpace
-
-ROOT = Path(__file__).parents[3]
 
 
 def fit(**shares: float) -> dict[str, object]:
@@ -19,7 +15,7 @@ def fit(**shares: float) -> dict[str, object]:
 
 @pytest.fixture
 def space() -> DesignSpace:
-    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    sqlite = shipped_dbms("sqlite")
     levels = {
         "journal_mode": ["delete", "wal"],
         "synchronous": ["off", "normal", "full"],

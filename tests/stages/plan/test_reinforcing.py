@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shipped_specs import ROOT, shipped_study
+from studies import make_folder
 
 from knobscope.cli import main
 from knobscope.durable_files import write_sealed
@@ -17,7 +19,6 @@ from knobscope.stages.plan.aims import describe_ratio, foretell
 from knobscope.tables import read_table, write_table
 from knobscope.workflow.pipeline import Pipeline
 
-ROOT = Path(__file__).parents[3]
 KNOBS = ["journal_mode", "synchronous"]
 NAMES = ["block_id", "config_id", "position"]
 
@@ -26,9 +27,7 @@ def load(folder: Path, study: str = "sqlite-tiers", **sweep: Any) -> StudySpecs:
     """Load a shipped study with these fields of its sweep changed."""
     path = folder / f"specs/studies/{study}.yaml"
     if not path.exists():
-        (folder / "specs/studies").mkdir(parents=True)
-        for kind in ("dbms", "devices", "workloads"):
-            (folder / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+        make_folder(folder)
     head = (ROOT / f"specs/studies/{study}.yaml").read_text().split("sweep:")[0]
     path.write_text(f"{head}sweep: {json.dumps({'repeats': 3, **sweep})}\n")
     return load_study(path, folder, runnable=False)
@@ -73,7 +72,7 @@ def test_a_value_that_the_study_no_longer_has_is_refused(tmp_path: Path) -> None
 def test_comparisons_are_those_of_all_cases_or_of_all_pairs_of_tiers(tmp_path: Path) -> None:
     aim = aim_of(load(tmp_path), values=12)
     assert (aim.comparisons, aim.between_devices) == (24, True)
-    alone = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    alone = shipped_study("quickstart")
     aim = aim_of(alone, values=12)
     assert (aim.comparisons, aim.between_devices, aim.effect, aim.power) == (12, False, 1.3, 0.9)
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from shipped_specs import shipped_study
 
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
-from knobscope.specs import Dbms, Workload, load_study
+from knobscope.specs import Dbms, Workload
 from knobscope.stages.prepare import DiskRoom, estimate_space, prepare_snapshot
 from knobscope.workflow.forecast import describe_study
 
-ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 
 
@@ -90,7 +90,7 @@ def test_a_third_load_fits_where_the_estimate_would_not(sqlite: Dbms, short_work
 
 
 def test_what_may_not_fit_is_said_before_anything_is_measured() -> None:
-    specs = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT, runnable=False)
+    specs = shipped_study("quickstart")
     assert "room for" not in describe_study(specs)
     name = specs.cases[0].workload
     large = specs.workloads[name].model_copy(update={"records": 5_000_000})

@@ -9,20 +9,18 @@ from typing import Any
 import pytest
 from emulated import require_loops
 from json_documents import read_document
+from shipped_specs import ROOT, shipped_dbms
 
 from knobscope.cli import main
 from knobscope.commands.durability import Tried, list_settings
 from knobscope.devices import bring_up, take_down
 from knobscope.devices.mounts import list_mounts
-from knobscope.specs import Dbms, Device, Emulation, Workload
-from knobscope.specs.shelf import read_spec
+from knobscope.specs import Device, Emulation, Workload
 from knobscope.stages.measure import PowerCut, loses_more, open_cutter
-
-ROOT = Path(__file__).parents[3]
 
 
 def cut(name: str, workload: Workload, directory: Path, changes: dict[str, Any], cuts: int) -> list[PowerCut]:
-    dbms = read_spec(ROOT / f"specs/dbms/{name}.yaml", Dbms, None)[1]
+    dbms = shipped_dbms(name)
     with open_cutter(directory) as cutter:
         done, reason = cutter(dbms, workload, {knob: spec.default for knob, spec in dbms.knobs.items()} | changes, cuts)
     assert (len(done), reason) == (cuts, "")
@@ -36,7 +34,7 @@ def test_power_cuts_do_not_keep_devices_of_others_in_use(
     short_workload: Workload, open_directory: Path, tmp_path: Path
 ) -> None:
     require_loops()
-    dbms = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    dbms = shipped_dbms("sqlite")
     emulation = Emulation(image_directory=str(tmp_path), size="64MiB")
     device = Device(name="loop", description="of another study", tier="auto", emulate=emulation)
     bring_up(device, tmp_path)
@@ -82,7 +80,7 @@ def test_a_loss_counts_against_that_of_the_default(
 
 
 def test_a_setting_is_tried_with_the_knobs_without_which_it_has_no_effect(short_workload: Workload) -> None:
-    mariadb = read_spec(ROOT / "specs/dbms/mariadb.yaml", Dbms, None)[1]
+    mariadb = shipped_dbms("mariadb")
     settings = {
         (knob, value): (risk, change) for knob, value, risk, change in list_settings(mariadb, short_workload, [])
     }
@@ -135,7 +133,7 @@ with open_powered_disk(Path(sys.argv[1]), 64 << 20) as disk:
 def test_sqlite_loses_the_last_row_exactly_where_its_spec_marks_a_risk(
     changes: dict[str, str], open_directory: Path
 ) -> None:
-    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    sqlite = shipped_dbms("sqlite")
     pragmas = [f"{knob}={value}" for knob, value in changes.items()]
     command = [sys.executable, "-c", COMMIT, str(open_directory), *pragmas]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -144,7 +142,7 @@ def test_sqlite_loses_the_last_row_exactly_where_its_spec_marks_a_risk(
 
 
 def test_the_default_of_sqlite_is_marked_and_what_flushes_more_is_not(short_workload: Workload) -> None:
-    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    sqlite = shipped_dbms("sqlite")
     settings = {(knob, value): risk for knob, value, risk, _ in list_settings(sqlite, short_workload, [])}
     assert settings[None, None]
     safe = [

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from emulated import find_direct_memory, require_models
+from studies import make_folder
 
 from knobscope.devices import bring_up, load_device, take_down
 from knobscope.durable_files import write_sealed
@@ -23,7 +24,6 @@ from knobscope.stages.remeasure.properties import layered_devices, what_if_devic
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import Amount
 
-ROOT = Path(__file__).parents[3]
 STUDY = """
 name: tiny
 description: SQLite, asked for causes in miniature
@@ -55,10 +55,7 @@ def project(open_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     require_models()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     write_transport(Transport(0, 0, 0, 0, 0, 1e9, 1e9, 1e12, 1e12))
-    for kind in ("devices", "studies"):
-        (tmp_path / "specs" / kind).mkdir(parents=True)
-    for kind in ("dbms", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    make_folder(tmp_path, "devices")
     (tmp_path / "specs/devices/slow-flush.yaml").write_text(DEVICE % open_directory)
     (tmp_path / "specs/studies/tiny.yaml").write_text(STUDY)
     write_sealed(tmp_path / "slow-flush.json", {"preferred_write_bytes": 4096, "tier": "nvme_ssd"})

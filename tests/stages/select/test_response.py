@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from studies import make_folder
 
 from knobscope.cli import main
 from knobscope.durable_files import read_sealed
@@ -31,10 +32,7 @@ STUDY = {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
-    return tmp_path
+    return make_folder(tmp_path)
 
 
 def write_study(project: Path, **screening: Any) -> Path:

@@ -1,15 +1,12 @@
 """Values of which `select` says what they gain: those that somebody might set, one at a time, on purpose."""
 
-from pathlib import Path
-
 import pytest
+from shipped_specs import shipped_dbms
 
-from knobscope.specs import Dbms, Value
-from knobscope.specs.shelf import read_spec
+from knobscope.specs import Value
 from knobscope.stages.plan import DesignSpace
 from knobscope.stages.select.command import _list_unplaced, tunable_values
 
-ROOT = Path(__file__).parents[3]
 LEVELS: dict[str, list[Value]] = {
     "journal_mode": ["delete", "persist", "wal", "off"],
     "synchronous": ["off", "normal", "full", "extra"],
@@ -25,7 +22,7 @@ DEFAULT: dict[str, Value] = {
 
 
 def tunable(levels: dict[str, list[Value]], threads: int = 1, **changed: Value) -> dict[str, list[Value]]:
-    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    sqlite = shipped_dbms("sqlite")
     default = {name: {**DEFAULT, **changed}[name] for name in levels}
     return tunable_values(DesignSpace(sqlite, levels, default, {"threads": threads, "records": 100}))
 
@@ -59,6 +56,6 @@ def test_a_knob_of_risky_values_alone_is_left_out() -> None:
 )
 def test_numbers_of_an_enum_have_a_place_where_they_are_in_order(values: list[Value], unplaced: list[Value]) -> None:
     """0, 2, 1 of innodb_flush_log_at_trx_commit: by size the effect would turn round in the middle."""
-    sqlite = read_spec(ROOT / "specs/dbms/sqlite.yaml", Dbms, None)[1]
+    sqlite = shipped_dbms("sqlite")
     knob = sqlite.knobs["synchronous"].model_copy(update={"values": values, "special": {}})
     assert _list_unplaced(knob) == unplaced

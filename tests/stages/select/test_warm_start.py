@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from studies import make_folder
 
 from knobscope.specs import load_study
 from knobscope.stages.select.warm_start import WarmStart, find_warm_start
 
-ROOT = Path(__file__).parents[3]
 STUDY = {
     "name": "later",
     "description": "starts warm",
@@ -53,10 +53,8 @@ def ranking(**changes: Any) -> dict[str, Any]:
 @pytest.fixture
 def start(tmp_path: Path) -> Callable[..., WarmStart]:
     """Return a function that writes a study and priors, by name, and finds what its case starts from."""
-    (tmp_path / "specs/studies").mkdir(parents=True)
+    make_folder(tmp_path)
     (tmp_path / "models").mkdir()
-    for kind in ("dbms", "devices", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
 
     def find(screening: dict[str, Any] | None = None, **priors: dict[str, Any]) -> WarmStart:
         for name, one in priors.items():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from studies import make_folder
 
 from knobscope.errors import UserError
 from knobscope.specs import SpecErrors, StudySpecs, load_study
@@ -40,9 +41,7 @@ Result = tuple[list[Row], list[Row], list[Row]]
 
 @pytest.fixture
 def specs(tmp_path: Path) -> Callable[..., StudySpecs]:
-    (tmp_path / "specs/studies").mkdir(parents=True)
-    for kind in ("dbms", "devices", "workloads"):
-        (tmp_path / "specs" / kind).symlink_to(ROOT / "specs" / kind)
+    make_folder(tmp_path)
 
     def load(trials: int = 6, **changes: str) -> StudySpecs:
         text = STUDY % {"trials": trials}
