@@ -13,7 +13,7 @@ import numpy as np
 
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
-from knobscope.specs import Case, Knob, StudySpecs, Value, find_case, is_factor, load_study, value_text
+from knobscope.specs import Case, Knob, Study, StudySpecs, Value, find_case, is_factor, load_study, value_text
 from knobscope.specs.reading.arguments import (
     add_case_argument,
     add_measured_study,
@@ -31,8 +31,9 @@ from knobscope.stages.plan import (
     read_earlier,
     sampling_method,
 )
+from knobscope.stages.plan.narrowing import CostlySetting
 from knobscope.stages.select.noise import measure_noise
-from knobscope.stages.select.selection import mark_selected, select_knobs
+from knobscope.stages.select.selection import Selection, mark_selected, select_knobs
 from knobscope.stages.select.warm_start import WarmStart, find_warm_start
 from knobscope.tables import read_table
 from knobscope.tables.responses import RESPONSES, Response
@@ -91,53 +92,20 @@ def _run(args: argparse.Namespace) -> int:
     study = choose_study(args)
     specs = load_study(study, args.root, runnable=False)
     case = _complete(args, specs)
-    space, screening = case_space(specs, case), specs.study.screening
-    knobs = list(space.levels)
-    response = RESPONSES[screening.response]
-    special = {name: knob.special for name, knob in space.dbms.knobs.items()}
-    table = screening_table(args.runs, args.plans, space.levels, response, special)
-    if table.empty:
-        if (read_table([path / "runs.parquet" for path in args.runs])["status"] == "ok").any():
-            raise UserError(
-                f"runs of {case} succeeded, but none tells its {response.words}: expected a load generator that does, "
-                "or another `response` in `screening`"
-            )
-        raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
+    space, response = case_space(specs, case), RESPONSES[specs.study.screening.response]
+    table = _read_runs(args, case, space, response)
     tried = read_earlier(space, args.plans, args.runs, response)
     costly = find_costly(space, tried) if sampling_method(specs, case) == "narrowing" else []
     failing = find_failing(space, tried)
-    left_out = [*costly, *failing]
-    start = WarmStart([], [])
-    if table["started_at"].notna().any():  # imported runs may have no time
-        models, first = study.absolute().parent.parent.parent / "models", table.loc[table["started_at"].idxmin()]
-        start = find_warm_start(models, specs, case, knobs, first["dbms_version"], first["started_at"].to_pydatetime())
-    selection = select_knobs(
-        table,
-        knobs,
-        "response",
-        screening.model,
-        screening.threshold,
-        screening.splits,
-        specs.study.seed,
-        levels=space.levels,
-        candidates=_candidates(narrow(space, left_out))
-        if left_out or space.is_restricted or space.varied < 1
-        else None,
-        axes={knob: space.dbms.knobs[knob].scale for knob in knobs},
-        special={knob: _list_unplaced(space.dbms.knobs[knob]) for knob in knobs},
-        stop=screening.stop,
-        stable_rounds=screening.stable_rounds,
-        default={knob: space.default[knob] for knob in knobs},
-        tunable=tunable_values(space),
-        expected=start.knobs,
-    )
+    start = _find_start(study, specs, case, space, table)
+    selection = _select(specs.study, space, table, [*costly, *failing], start)
     unknown = [f"{knob} = {value_text(value)}" for setting in failing for knob, value in setting.values.items()]
     reasons = [selection.reason_trust]
     reasons += [f"nothing is known of {join_words(unknown)}, with which no configuration succeeded"] if unknown else []
     fit = {
         **selection.to_json(),
         "reason_trust": "; ".join(filter(None, reasons)),
-        "importance": mark_selected(selection, screening.top),
+        "importance": mark_selected(selection, specs.study.screening.top),
         "worst_predicted": [
             {**row, **{name: response.of(row[name]) for name in ("measured", "predicted")}}
             for row in selection.worst_predicted
@@ -150,6 +118,54 @@ def _run(args: argparse.Namespace) -> int:
     verdict = "stop" if selection.stopped else "go on"
     print(f"select {case} round {args.round}: {verdict} after {len(table)} runs: {selection.reason}", file=sys.stderr)
     return 0
+
+
+def _read_runs(args: argparse.Namespace, case: Case, space: DesignSpace, response: Response) -> "pd.DataFrame":
+    """Return the runs to select from. UserError: there are none."""
+    special = {name: knob.special for name, knob in space.dbms.knobs.items()}
+    table = screening_table(args.runs, args.plans, space.levels, response, special)
+    if not table.empty:
+        return table
+    if (read_table([path / "runs.parquet" for path in args.runs])["status"] == "ok").any():
+        raise UserError(
+            f"runs of {case} succeeded, but none tells its {response.words}: expected a load generator that does, "
+            "or another `response` in `screening`"
+        )
+    raise UserError(f"no run of {case} succeeded, so there is nothing to select from; see the logs of its blocks")
+
+
+def _find_start(study: Path, specs: StudySpecs, case: Case, space: DesignSpace, table: "pd.DataFrame") -> WarmStart:
+    """Return what is known from elsewhere about the knobs; nothing for runs without a time, as imported ones may be."""
+    if not table["started_at"].notna().any():
+        return WarmStart([], [])
+    models, first = study.absolute().parent.parent.parent / "models", table.loc[table["started_at"].idxmin()]
+    moment = first["started_at"].to_pydatetime()
+    return find_warm_start(models, specs, case, list(space.levels), first["dbms_version"], moment)
+
+
+def _select(
+    study: Study, space: DesignSpace, table: "pd.DataFrame", left_out: Sequence[CostlySetting], start: WarmStart
+) -> Selection:
+    screening, knobs = study.screening, list(space.levels)
+    is_whole = not left_out and not space.is_restricted and space.varied == 1
+    return select_knobs(
+        table,
+        knobs,
+        "response",
+        screening.model,
+        screening.threshold,
+        screening.splits,
+        study.seed,
+        levels=space.levels,
+        candidates=None if is_whole else _candidates(narrow(space, left_out)),
+        axes={knob: space.dbms.knobs[knob].scale for knob in knobs},
+        special={knob: _list_unplaced(space.dbms.knobs[knob]) for knob in knobs},
+        stop=screening.stop,
+        stable_rounds=screening.stable_rounds,
+        default={knob: space.default[knob] for knob in knobs},
+        tunable=tunable_values(space),
+        expected=start.knobs,
+    )
 
 
 def _complete(args: argparse.Namespace, specs: StudySpecs) -> Case:
