@@ -20,6 +20,7 @@ from knobscope.devices.program import find_program
 from knobscope.devices.queue import restore_queue
 from knobscope.errors import UserError
 from knobscope.processes import SERVICE_USER
+from knobscope.processes.view import _acting_as
 from knobscope.specs import Device, Emulation
 
 HELPER = Path(__file__).parents[2] / "setup" / "device-helper.py"
@@ -253,7 +254,7 @@ def small_device(open_directory: Path, tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_user_brings_an_emulated_device_up_and_down(
     small_device: Device, open_directory: Path, tmp_path: Path
 ) -> None:
-    with acting_as(SERVICE_USER):
+    with _acting_as(pwd.getpwnam(SERVICE_USER)):
         mount = bring_up(small_device, tmp_path)
         assert mount.is_symlink()
         (mount / "file").write_text("written by its owner")
@@ -269,7 +270,7 @@ def test_a_user_brings_an_emulated_device_up_and_down(
 
 def test_an_image_is_not_mounted_twice(small_device: Device, open_directory: Path, tmp_path: Path) -> None:
     """A helper that is killed after it mounted an image leaves it mounted, and nobody has linked to it."""
-    with acting_as(SERVICE_USER):
+    with _acting_as(pwd.getpwnam(SERVICE_USER)):
         link = bring_up(small_device, tmp_path)
         link.unlink()
         link.mkdir()
@@ -306,21 +307,6 @@ def test_an_image_behind_fuse_goes_up_and_down(images: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "is a mountpoint" in done.stdout
-
-
-@contextmanager
-def acting_as(name: str) -> Iterator[None]:
-    account = pwd.getpwnam(name)
-    groups, group = os.getgroups(), os.getegid()
-    os.setgroups([])
-    os.setegid(account.pw_gid)
-    os.seteuid(account.pw_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(group)
-        os.setgroups(groups)
 
 
 def call_as_sudo(words: list[str]) -> str:
