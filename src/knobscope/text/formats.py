@@ -78,7 +78,7 @@ def format_share(share: float | None, limit: float | None = None) -> str:
     """Return a share of 1 in percent: 12 %. One that misses a limit does not look as if it met it: 94.8 %, not 95 %."""
     if share is None or math.isnan(share):
         return UNKNOWN
-    percent = 100 * share
+    percent = 100 * share + 0.0  # no −0
     if limit is not None and share != limit and format_share(share) == format_share(limit):
         texts = ((f"{percent:.{digits}f}", f"{100 * limit:.{digits}f}") for digits in range(1, 17))
         return next((text for text, other in texts if text != other), f"{percent:.16f}") + f"{_SPACE}%"
@@ -86,7 +86,9 @@ def format_share(share: float | None, limit: float | None = None) -> str:
         return f"{math.floor(10 * percent) / 10:.1f}{_SPACE}%"
     if abs(percent) >= 10 or percent == round(percent):
         return f"{percent:.0f}{_SPACE}%"
-    return f"< 0.1{_SPACE}%" if 0 < percent < 0.1 else f"{percent:.1f}".removesuffix(".0") + f"{_SPACE}%"
+    if 0 < abs(percent) < 0.1:
+        return f"< 0.1{_SPACE}%" if percent > 0 else f"> -0.1{_SPACE}%"
+    return f"{percent:.1f}".removesuffix(".0") + f"{_SPACE}%"
 
 
 def format_size(size_bytes: float | None) -> str:

@@ -23,8 +23,9 @@ def test_numbers(number: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.1234, "12 %"), (0.05, "5 %"), (0.0123, "1.2 %"), (0.0004, "< 0.1 %"), (0, "0 %"), (None, "–")],
-)
+    [(0.1234, "12 %"), (0.05, "5 %"), (0.0123, "1.2 %"), (0.0004, "< 0.1 %"), (0, "0 %"), (None, "–"),
+     (-0.0001, "> -0.1 %"), (-0.0, "0 %"), (-0.0123, "-1.2 %")],
+)  # fmt: skip
 def test_shares(share: float | None, text: str) -> None:
     assert plain(words.format_share(share)) == text
 
