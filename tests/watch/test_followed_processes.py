@@ -105,7 +105,7 @@ def test_a_process_that_moves_to_another_cgroup_is_followed(watch: Watch, loop: 
     write = row_of(profile, "write")
     assert (write["own_requests"], write["foreign_requests"]) == (106, 31)
     assert profile["moved_processes"] == 1
-    assert "1 times a followed process" in format_profile(profile | {"files": []})
+    assert "1 time a followed process" in format_profile(profile | {"files": []})
 
 
 def test_processes_of_two_cgroups_are_followed_and_come_back(watch: Watch, loop: Loop, groups: list[Path]) -> None:

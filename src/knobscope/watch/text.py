@@ -25,21 +25,26 @@ _MAX_FILES = 12
 _MAX_SUBMITTERS = 6
 _LEAST_ERROR = 0.0005  # smaller ones would be shown as 0
 
-#: Counter of what is missing -> what it counts.
+#: Counter of what is missing -> the noun for one of what it counts, and what is said of them, be it one or many.
 _LOSSES = {
-    "lost_events": "requests found no room in a table of the kernel side",
-    "missed_events": "events, of any device, found the kernel side busy with another on the same processor",
-    "hidden_completions": "requests ended unseen: they count as in flight until their tag is used again; in light mode "
-    "they are not counted",
-    "moved_processes": "times a followed process left its control group: its I/O counts, its CPU time since does not",
-    "starts_without_completion": "requests were issued and not seen to end",
-    "completions_without_start": "requests ended whose begin was not seen",
-    "files_overflow": "requests belong to more files than can be counted apart (found by their addresses)",
-    "addresses_overflow": "requests belong to a file that is not known",
-    "unnamed_submitters": "times a thread's name found no room (their requests are those of `other`)",
-    "failed_requests": "requests failed",
-    "passthrough_requests": "commands went to the device past the block layer (ioctl, io_uring_cmd, the driver itself)",
-    "requeues": "requests were given back by the driver and issued again",
+    "lost_events": ("request", " found no room in a table of the kernel side"),
+    "missed_events": ("event", ", of any device, found the kernel side busy with another on the same processor"),
+    "hidden_completions": (
+        "request",
+        " ended unseen: counted as in flight until the tag is used again; in light mode not counted",
+    ),
+    "moved_processes": ("time", " a followed process left its control group: its I/O counts, its CPU time since does not"),
+    "starts_without_completion": ("request", " issued and not seen to end"),
+    "completions_without_start": ("request", " seen to end, but not to start"),
+    "files_overflow": ("request", " of more files than can be counted apart (found by address)"),
+    "addresses_overflow": ("request", " of a file that is not known"),
+    "unnamed_submitters": ("time", " the name of a thread found no room (its requests are those of `other`)"),
+    "failed_requests": ("request", " failed"),
+    "passthrough_requests": (
+        "command",
+        " went to the device past the block layer (ioctl, io_uring_cmd, the driver itself)",
+    ),
+    "requeues": ("request", " given back by the driver and issued again"),
 }
 _OF_COMMAND = "caused by the command (flushes have no owner: all that reached the device count)"
 _OF_DEVICE = "everything that reached the device, whoever caused it"
@@ -89,7 +94,7 @@ def _format_run(profile: Profile) -> str:
 
 def format_losses(profile: Mapping[str, Any]) -> str:
     """Name all that was not counted, or not in full; every counter that is not zero has a line."""
-    lines = [f"{format_count(profile[key])} {label}" for key, label in _LOSSES.items() if profile.get(key)]
+    lines = [f"{plural(profile[key], noun)}{rest}" for key, (noun, rest) in _LOSSES.items() if profile.get(key)]
     excess, shortfall, error = (profile.get(name) or 0 for name in ("depth_excess", "depth_shortfall", "busy_error"))
     if max(excess, shortfall, error) >= _LEAST_ERROR:
         lines.append(
@@ -102,7 +107,8 @@ def format_losses(profile: Mapping[str, Any]) -> str:
             f"up to {format_size(unwritten)} written to files had not reached the device: in the page cache, or deleted"
         )
     lines += profile.get("limits", ())
-    return "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)]) if lines else ""
+    text = "\n".join(["not counted, or not in full:", *(f"  {line}" for line in lines)])
+    return loosen_units(text) if lines else ""
 
 
 def format_levels(rows: Rows) -> str:
