@@ -33,7 +33,10 @@ _LOSSES = {
         "request",
         " ended unseen: counted as in flight until the tag is used again; in light mode not counted",
     ),
-    "moved_processes": ("time", " a followed process left its control group: its I/O counts, its CPU time since does not"),
+    "moved_processes": (
+        "time",
+        " a followed process left its control group: its I/O counts, its CPU time since does not",
+    ),
     "starts_without_completion": ("request", " issued and not seen to end"),
     "completions_without_start": ("request", " seen to end, but not to start"),
     "files_overflow": ("request", " of more files than can be counted apart (found by address)"),
