@@ -137,6 +137,9 @@ def test_predictions_beyond_all_that_was_measured_are_not_believed() -> None:
     stop = decide(seen.sample(120, random_state=1), full, ["a", "b", "c", "d", "e"])
     assert not stop.stopped and min(stop.r2_splits) > 0.9
     assert "predictions of" in stop.reason
+    runs = Runs.of(Settings.from_frame(seen, ["a", "b", "c", "d", "e"]), seen.y.to_numpy(float), is_log=True)
+    stop = decide_stop(runs, "anova", FullGrid(Settings.from_frame(full, ["a", "b", "c", "d", "e"])), 0.9, 10, 1)
+    assert stop.reason.endswith("measured were 1.11 to 73.7"), "in the unit of the response, not its logarithm"
 
 
 def test_large_cells_of_three_switches_have_to_be_seen() -> None:

@@ -24,7 +24,7 @@ from knobscope.statistics.looks import LEAST_TO_STOP, spend
 from knobscope.statistics.models import DECIDING, Model, make_models
 from knobscope.statistics.models.anova import Anova, InsufficientSamplesError
 from knobscope.statistics.models.predicting import count_columns
-from knobscope.text.formats import plural
+from knobscope.text.formats import format_number, plural
 
 #: A surprise in a cell of two or three factors with less than this share of all settings cannot change R2 much, or is
 #: too rare to ask for.
@@ -53,9 +53,18 @@ class Runs:
     is_random: Bools  # drawn without regard to any response, so that they stand for all settings
     noise_variance: float  # of a single run; NaN without replicates
     noise_degrees: int
+    is_log: bool = False  # whether the response is the natural logarithm of what was measured
 
     @classmethod
-    def of(cls, settings: Settings, response: Floats, is_random: Bools | None = None, offsets: int = 0) -> "Runs":
+    def of(
+        cls,
+        settings: Settings,
+        response: Floats,
+        is_random: Bools | None = None,
+        offsets: int = 0,
+        *,
+        is_log: bool = False,
+    ) -> "Runs":
         """Average the runs of each configuration. `is_random` has a value per run; None: all are.
 
         `offsets`: how many degrees of freedom were taken from the replicates when offsets of blocks were subtracted.
@@ -66,7 +75,13 @@ class Runs:
         degrees = max(len(response) - len(counts) - offsets, 0)
         squares = float(((response - means[group]) ** 2).sum())
         drawn = np.ones(len(counts), bool) if is_random is None else is_random[first]
-        return cls(settings.take(first), means, counts, drawn, squares / degrees if degrees else float("nan"), degrees)
+        variance = squares / degrees if degrees else float("nan")
+        return cls(settings.take(first), means, counts, drawn, variance, degrees, is_log)
+
+    def in_unit(self, response: float) -> float:
+        """Return a value of the response in the unit in which it was measured."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(response)) if self.is_log else float(response)
 
     def noise_share(self, confidence: float | None = None) -> float:
         """Return the share of the variance between configuration means that is noise; NaN without replicates.
@@ -174,7 +189,8 @@ def _runs_wild(model: Model, runs: Runs, possible: PossibleRuns, rng: np.random.
     low, high = float(runs.response.min()), float(runs.response.max())
     if low - predicted.min() <= FAR * (high - low) and predicted.max() - high <= FAR * (high - low):
         return None
-    return f"predictions of {predicted.min():.3g} to {predicted.max():.3g}, measured were {low:.3g} to {high:.3g}"
+    ends = (format_number(runs.in_unit(end), 3) for end in (predicted.min(), predicted.max(), low, high))
+    return "predictions of {} to {}, measured were {} to {}".format(*ends)
 
 
 def _limit_verdict(runs: Runs, best: Stop, insufficient: list[str], threshold: float) -> str | None:

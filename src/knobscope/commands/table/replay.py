@@ -64,6 +64,7 @@ class Plan:
     seed: int = 1
     stop: StopRule = "r2"
     stable_rounds: int = 3
+    log: bool = False  # whether the response is a logarithm
 
     def check(self) -> None:
         """UserError: a share or number that makes no sense."""
@@ -114,7 +115,7 @@ def run_trial(settings: Settings, response: Floats, plan: Plan, trial: int) -> d
         drawn = np.append(drawn, new[: count_random(plan.sampling, count, len(sampled))])
         sampled = np.append(sampled, new)
         rows = np.isin(group, sampled)
-        runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn))
+        runs = Runs.of(settings.take(rows), response[rows], np.isin(group[rows], drawn), is_log=plan.log)
         seed = plan.seed + trial
         # Where only R2 decides, what a step that does not stop has found is of no use later.
         quick = plan.stop == "r2" and size < len(grid)

@@ -1,6 +1,5 @@
 """The stage as one pure function: runs so far in, decision, model terms, ranking and important points out."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,7 +89,7 @@ class _Fitter:
         if "block" in runs.columns:
             values, offsets = remove_block_offsets(settings.groups(), runs["block"].to_numpy(), values)
         is_random = ~runs["is_chosen"].to_numpy(bool) if "is_chosen" in runs.columns else None
-        averaged = Runs.of(settings, values, is_random, offsets)
+        averaged = Runs.of(settings, values, is_random, offsets, is_log=True)
         looks = count_looks(settings, is_random, runs["round"].to_numpy()) if "round" in runs.columns else ()
         stop = decide_stop(
             *(averaged, self.model, possible, self.threshold, self.splits, self.seed, looks, self.expected),
@@ -194,8 +193,8 @@ def find_worst_predicted(runs: Runs, stop: Stop) -> list[dict[str, Any]]:
                 )
             },
             "runs": int(runs.counts[row]),
-            "measured": math.exp(runs.response[row]),
-            "predicted": math.exp(stop.predicted[row]),
+            "measured": runs.in_unit(runs.response[row]),
+            "predicted": runs.in_unit(stop.predicted[row]),
         }
         for row in worst
     ]
