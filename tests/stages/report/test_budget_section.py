@@ -128,3 +128,12 @@ def test_a_finding_says_what_an_operation_waits_for(watched: Path, specs: StudyS
         text = plain(describe_mismatch(data, merge_findings(rows)[0], study))
     assert "## What an operation waits for" in text
     assert "- default configuration: 100 µs, of which 80 µs flush (60 µs through the leader of the group)" in text
+
+
+def test_without_waits_of_the_default_no_setting_is_compared(changed_study: Change, specs: StudySpecs) -> None:
+    gone = "DELETE FROM waits WHERE run_id IN (SELECT run_id FROM runs WHERE is_sentinel)"
+    budget = build(changed_study(WAITS, gone, EFFECT), specs)[0]
+    assert len(budget.lines) > 1
+    assert len(budget.sentences) == 1, budget.sentences
+    assert not budget.sentences[0].startswith("Default")
+    assert budget.note == "No run of the default configuration has waits, so no setting is compared with it."

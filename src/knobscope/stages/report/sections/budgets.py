@@ -72,7 +72,8 @@ class CaseBudget:
 class _Setting:
     """A setting with its budget; `changes` has rows of `effects` by metric.
 
-    `is_against_first`: it is compared with the first of the settings, and not with one that changes another knob, too.
+    `is_against_first`: it is compared with the first of the settings, which is the default, and not with one that
+    changes another knob, too.
     """
 
     name: str
@@ -116,13 +117,17 @@ def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
     changes: dict[tuple[str | None, ...], dict[str, Row]] = {}
     for row in data.rows(_CHANGES, case.dbms, case.device, case.workload, list(WAIT_METRICS.values())):
         changes.setdefault((row["knob"], row["value"], row["beside"]), {})[row["metric"]] = row
-    read = [_read_setting(data, row, changes) for row in rows[:_MOST_BARS]]
+    has_default = rows[0]["knob"] is None and bool(read_budget(data, rows[0]["ids"]))
+    read = [_read_setting(data, row, changes, has_default) for row in rows[:_MOST_BARS]]
     settings = [setting for setting in read if setting.parts]
     if not settings:
         remedy = f"if there are such threads, name them as `session` under `threads` in the spec of {case.dbms}"
         note = f"No thread is known to serve a client through a whole operation: {remedy}."
         return CaseBudget(name_case(case), note=note)
     limit = f"The {_MOST_BARS - 1} largest of {len(rows) - 1} effects." if len(rows) > _MOST_BARS else ""
+    note = _tell_losses(data, [run for row in rows for run in row["ids"]])
+    if not has_default:
+        note = f"No run of the default configuration has waits, so no setting is compared with it. {note}".strip()
     title = f"{name_case(case)}: what an operation waits for"
     reasons = _find_reasons(settings)
     return CaseBudget(
@@ -131,15 +136,17 @@ def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
         [keep_units(sentence) for sentence in _tell(settings)],
         [REASONS[reason] for reason in reasons],
         [_line(setting, reasons) for setting in settings],
-        _tell_losses(data, [run for row in rows for run in row["ids"]]),
+        note,
     )
 
 
-def _read_setting(data: StudyData, row: Row, changes: Mapping[tuple[str | None, ...], Mapping[str, Row]]) -> _Setting:
+def _read_setting(
+    data: StudyData, row: Row, changes: Mapping[tuple[str | None, ...], Mapping[str, Row]], has_default: bool
+) -> _Setting:
     name = "default" if row["knob"] is None else name_setting(data, row)
     key = row["knob"], row["value"], row["beside"]
     parts = read_budget(data, row["ids"])
-    return _Setting(name, _tell_effect(data, row), parts, changes.get(key, {}), row["beside"] is None)
+    return _Setting(name, _tell_effect(data, row), parts, changes.get(key, {}), has_default and row["beside"] is None)
 
 
 def _tell_effect(data: StudyData, row: Row | None) -> str:
