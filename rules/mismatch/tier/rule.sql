@@ -10,8 +10,8 @@
 -- None: the interval of the ratio rules out a gap of that size; where the effect on the lower tier is significant, a
 --        gap of that size away from 1 and, on the higher tier, an opposite effect of that size.
 -- Insufficient: no second device of another tier in the study, or a device without a profile, which ranks its tier
---        (each is reported once per case), no interval for the effect on
---        one of the two, or an interval that holds both a gap that matters and one that does not.
+--        (each is reported once per case), no interval for the effect on one of the two, other knobs that have other
+--        values on one of the two meanwhile, or an interval that holds both a gap that matters and one that does not.
 -- Penalty: the ratio of the ratios, as a factor above 1.
 -- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives. Nor a mechanism that does
 --        less on the higher tier than it should: how much it should is not known without a model of both devices.
@@ -44,6 +44,7 @@ comparisons AS (
         CASE
             WHEN c.q_value IS NOT NULL THEN NULL
             WHEN l.low IS NULL THEN lack_of_runs(l.runs, l.blocks, l.estimate)
+            WHEN h.low IS NOT NULL AND (l.beside, l.baseline) IS DISTINCT FROM (h.beside, h.baseline) THEN 'other_change'
             ELSE lack_of_runs(h.runs, h.blocks, h.estimate)
         END AS lacking
     FROM pairs p
