@@ -19,11 +19,14 @@
 --        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
 --        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
 --        busy_processors of the time, or, without watched waits, for as long as least_waiting leaves, so no device would
---        make it much faster; where waits were not watched, CPU time
---        leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they were,
---        clients were seen to wait for it for less, and may wait for it behind locks and threads that were not followed.
+--        make it much faster (unless clients, no more of them than processors, were watched waiting for the device for
+--        least_waiting of their time: none of them waits for a processor meanwhile); where waits were not watched, CPU
+--        time leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they
+--        were, clients were seen to wait for it for less, and may wait for it behind locks and threads that were not
+--        followed.
 -- Penalty: none: one profile does not show what the DBMS would gain.
--- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own.
+-- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own; how long requests
+--        of a loop or modelled device wait for a processor of this machine, which does their work.
 WITH ability AS (
     SELECT device,
         max(iops) FILTER (pattern IN ('randread', 'read')) AS read_iops,
@@ -44,6 +47,7 @@ counted AS (
         any_value(f.mean_us) AS flush_us,
         any_value(reads_per_op) AS reads_per_op,
         any_value(machine_cpu_share) AS processors,
+        any_value(cpu_s / nullif(window_s * cpu_share, 0)) AS cores,
         any_value(cpu_s_per_op * run_metrics.throughput_ops) AS cpus,
         any_value(unaligned_write_share) AS partly
     FROM runs_behind b
@@ -63,7 +67,7 @@ defaults AS (
         median(writes) AS writes, median(write_bytes) AS write_bytes,
         median(flushes) AS flushes, median(flush_us) AS flush_us, median(partly) AS partly,
         median(reads_per_op) AS reads_per_op, median(processors) AS processors,
-        median(cpus) AS cpus
+        median(cores) AS cores, median(cpus) AS cpus
     FROM counted
     GROUP BY ALL
 ),
@@ -121,8 +125,11 @@ judged AS (
             WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
             WHEN is_mismatch AND NOT coalesce(is_told, true) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
-            -- Time in which processors compute disappears with no device.
-            WHEN is_mismatch AND processors >= least(
+            -- Time in which processors compute disappears with no device. A client that waits for the device needs none
+            -- of them, and gets one afterwards where there are as many as clients (a count that was divided is rounded).
+            WHEN is_mismatch AND NOT coalesce(
+                surely_waiting >= getvariable('least_waiting') AND threads <= round(cores), false
+            ) AND processors >= least(
                 getvariable('busy_processors'), CASE WHEN NOT coalesce(is_told, false) THEN 1 - getvariable('least_waiting') END
             ) THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.
