@@ -22,7 +22,7 @@ EXAMPLES: dict[str, list[str]] = {
     "introspect": ["knobscope introspect mariadb --out knobs.yaml"],
     "startable": [
         "knobscope startable mariadb --knob innodb_buffer_pool_size",
-        "knobscope startable mariadb --study specs/studies/mariadb-all.yaml --trials 400",
+        "knobscope startable mariadb --study mariadb-all --trials 400",
     ],
     "durability": ["knobscope durability sqlite", "knobscope durability postgresql --knob fsync --cuts 10"],
     "plan": [f"knobscope plan {_STUDY} {_CASE} --phase screen --round 0 --out plan.parquet"],

@@ -128,10 +128,13 @@ def test_a_broken_record_is_explained(shelf: Path) -> None:
         (["sqlite"], "lives in its client"),
         (["oracel"], "no DBMS 'oracel'"),
         (["mariadb", "--trials", "9"], "--trials: found no --study"),
+        (["oracel", "--study", "quickstart"], "quickstart has no DBMS 'oracel'"),
+        (["mariadb", "--study", "mariadb-al"], "no study 'mariadb-al'; expected a YAML file, or one of"),
     ],
 )
 def test_bad_input_ends_before_anything_starts(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(ROOT)
     assert main(["startable", *arguments, "--root", str(ROOT)]) == 2
     assert words in capsys.readouterr().err

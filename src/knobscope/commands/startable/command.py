@@ -28,7 +28,7 @@ from knobscope.specs import (
     read_spec,
     suggest,
 )
-from knobscope.specs.reading.arguments import find_spec
+from knobscope.specs.reading.arguments import find_spec, find_study
 
 _TRIALS = 500
 #: A range that spans this much is bisected by order of magnitude, whatever the spec says of its scale.
@@ -40,7 +40,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.study is not None:
         return _run_study(args)
     if args.trials is not None:
-        raise UserError("--trials: found no --study; expected --study FILE, whose configurations are tried")
+        raise UserError("--trials: found no --study; expected --study STUDY, whose configurations are tried")
     path = find_spec("DBMS", args.dbms, args.root / "specs/dbms")
     dbms, choice = add_named_knobs(read_spec(path, Dbms, None)[1], path, args.knob or [])
     _check_names(dbms, args.knob or [], choice)
@@ -67,7 +67,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _run_study(args: argparse.Namespace) -> int:
     """Try the configurations of a study; what is found is in the record before the next trial."""
-    specs = load_study(args.study, args.root, runnable={args.dbms})
+    study = find_study(args.study)
+    specs = load_study(study, args.root, runnable={args.dbms})
     most = _TRIALS if args.trials is None else args.trials
     if most < 1:
         raise UserError(f"--trials is {most}; expected at least 1")
@@ -79,9 +80,7 @@ def _run_study(args: argparse.Namespace) -> int:
         )
     threads = max(workload.threads for workload in specs.workloads.values())
     with open_trials(specs.dbms[args.dbms], threads) as trials:
-        file, record = open_record(
-            args.study.absolute().parent.parent / "startable", specs.dbms[args.dbms], trials.version
-        )
+        file, record = open_record(study.absolute().parent.parent / "startable", specs.dbms[args.dbms], trials.version)
 
         def keep(setting: RefusedSetting) -> None:
             record.refused.append(setting)
@@ -205,9 +204,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "--study",
-        type=Path,
-        metavar="FILE",
-        help="try the configurations that this study draws instead of single knobs, and bisect those that fail",
+        help="study YAML, or its name in specs/studies: try the configurations that it draws instead of single knobs, "
+        "and bisect those that fail",
     )
     parser.add_argument("--trials", type=int, metavar="N", help=f"starts at most, with --study (default: {_TRIALS})")
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are used")
