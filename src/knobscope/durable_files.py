@@ -37,7 +37,12 @@ class DamagedFileError(UserError):
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yield a path to write to; at the end the file has its name and is on the device; errors leave nothing behind."""
+    """Yield a path to write to; at the end the file has its name and is on the device; errors leave nothing behind.
+
+    UserError: the path is that of a directory.
+    """
+    if path.is_dir():
+        raise UserError(f"{path} is a directory; expected the name of a file to write")
     with _private_directory(path) as private:
         part = private / path.name
         yield part

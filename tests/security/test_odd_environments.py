@@ -78,8 +78,9 @@ def test_a_refusal_of_the_system_is_a_sentence(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr().err
     assert "knobscope: the system refused it: Not a directory" in said
     assert "Traceback" not in said
-    assert main(["rank", str(table), "--response", "tps", "--json", str(tmp_path)]) == 1
-    assert f"Is a directory: {tmp_path}\n" in capsys.readouterr().err, "not the name that it has while it is written"
+    assert main(["rank", str(table), "--response", "tps", "--json", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path} is a directory; expected the name of a file to write\n" in said, "not its name meanwhile"
 
 
 @pytest.mark.real
