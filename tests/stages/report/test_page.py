@@ -14,6 +14,7 @@ from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 from knobscope.stages.report import render_report
 from knobscope.stages.report.sections.devices import build_devices
+from knobscope.stages.report.sections.ranking import build_ranking
 from knobscope.study_data.study import StudyData
 
 Change = Callable[..., Path]
@@ -61,6 +62,16 @@ def test_page_tells_what_setting_a_knob_gains_compared_with_what_was_measured(pa
     assert re.search(r"wal_autocheckpoint ?2 ?10,?000 pages ?22 % faster \(12 % to 34 %\)", told)
     assert "The model sees no clear gain from 1 other knob." in told
     assert "two halves of the runs agree" not in told  # of the first 5 knobs, where there are 6 or fewer
+
+
+def test_an_effect_next_to_a_gain_is_clear_by_the_thresholds_of_the_study(
+    changed_study: Change, specs: StudySpecs
+) -> None:
+    with StudyData.open(changed_study("UPDATE effects SET q_value = 0.5"), specs) as data:
+        parts = [case.tunability for case in build_ranking(data).cases if case.tunability is not None]
+    told = [gain.by_sweep for part in parts for gain in part.gains if gain.by_sweep != "not measured alone"]
+    assert told
+    assert all(text.startswith("no clear effect (95") for text in told), told
 
 
 def test_page_names_the_strongest_safe_knob(page: Page) -> None:

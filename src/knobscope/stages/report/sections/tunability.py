@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knobscope.specs import Case
+from knobscope.stages.report.sections.effects import read_effect
 from knobscope.study_data.study import Row, StudyData
 from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import (
@@ -46,7 +47,7 @@ def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | N
     response = RESPONSES[data.specs.study.screening.response]
     rows = data.rows(
         """
-        SELECT t.*, i.rank, e.estimate, e.low, e.high
+        SELECT t.*, i.rank, e.metric, e.estimate, e.low, e.high, e.q_value
         FROM tunability t
         LEFT JOIN importance i USING (dbms, device, workload, knob)
         LEFT JOIN effects e
@@ -74,17 +75,18 @@ def _tell(data: StudyData, case: Case, row: Row, response: Response) -> KnobGain
         rank=row["rank"],
         value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
         by_model=f"{describe_change(gain, *words)} ({interval})",
-        by_sweep=_tell_swept(row, response),
+        by_sweep=_tell_swept(data, row, response),
     )
 
 
-def _tell_swept(row: Row, response: Response) -> str:
+def _tell_swept(data: StudyData, row: Row, response: Response) -> str:
     """Say the effect in the sweep; `effects` has that on the latency itself, of which less is better."""
     if row["estimate"] is None:
         return "not measured alone"
     has_interval = row["low"] is not None and not math.isnan(row["low"])
     low, high = (row["low"], row["high"]) if has_interval else (None, None)
-    return describe_effect(row["estimate"], low, high, *response.words_of_column)
+    is_clear = read_effect(data, row).clear
+    return describe_effect(row["estimate"], low, high, *response.words_of_column, is_clear=is_clear)
 
 
 def _rest(clear: Sequence[Row], knobs: int) -> str:
