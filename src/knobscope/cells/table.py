@@ -3,7 +3,7 @@
 import csv
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -101,9 +101,12 @@ def read_text_table(path: Path, problems: Problems) -> TextTable | None:
     """Read a table with a header line; None where there is none. What is wrong goes to `problems`, by line."""
     try:
         with path.open(encoding=_encoding(path), newline="") as file:
-            delimiter = _find_delimiter(list(islice(file, _LOOKED_AT)))
+            comments = _count_comments(file)
             file.seek(0)
-            return _read(path, csv.reader(file, delimiter=delimiter, strict=True), delimiter, problems)
+            delimiter = _find_delimiter(list(islice(file, comments, comments + _LOOKED_AT)))
+            file.seek(0)
+            rows = csv.reader(islice(file, comments, None), delimiter=delimiter, strict=True)
+            return _read(path, rows, delimiter, comments, problems)
     except FileNotFoundError:
         problems.add(path, 1, "", "no such file", "a CSV file with a header line")
     except OSError as error:
@@ -112,6 +115,18 @@ def read_text_table(path: Path, problems: Problems) -> TextTable | None:
         number, line = _find_undecodable(path)
         problems.add(path, number, "", f"{line!r:.80}, which is no UTF-8", "a CSV file in UTF-8 or UTF-16")
     return None
+
+
+def _count_comments(lines: Iterable[str]) -> int:
+    """Return how many lines begin with # above the header, which may be the last of them: then data follows."""
+    before: list[str] = []
+    for count, line in enumerate(lines):
+        cells = re.split(f"[{_DELIMITERS}]", line)
+        if not line.startswith("#"):
+            is_data = any(_NUMBER.fullmatch(cell.strip(' "\r\n')) for cell in cells)
+            return count - 1 if is_data and len(cells) == len(before) else count
+        before = cells
+    return 0
 
 
 def _find_undecodable(path: Path) -> tuple[int, bytes]:
@@ -143,7 +158,7 @@ def _find_delimiter(lines: Sequence[str]) -> str:
     return max(_DELIMITERS, key=judge)
 
 
-def _read(path: Path, reader: Any, delimiter: str, problems: Problems) -> TextTable | None:
+def _read(path: Path, reader: Any, delimiter: str, comments: int, problems: Problems) -> TextTable | None:
     names: list[str] = []
     columns: list[Column] = []
     codes: list[dict[str, int]] = []  # of each column: text -> code
@@ -151,9 +166,9 @@ def _read(path: Path, reader: Any, delimiter: str, problems: Problems) -> TextTa
     try:
         names = [name.strip() or f"Unnamed: {index}" for index, name in enumerate(next(reader, []))]
         columns, codes = [Column() for _ in names], [{} for _ in names]
-        before = reader.line_num
+        before = comments + reader.line_num
         for cells in reader:
-            line, before = before + 1, reader.line_num
+            line, before = before + 1, comments + reader.line_num
             if not cells:
                 continue
             if len(cells) != len(names):
@@ -163,16 +178,17 @@ def _read(path: Path, reader: Any, delimiter: str, problems: Problems) -> TextTa
             for column, text_codes, cell in zip(columns, codes, chain(cells, repeat("")), strict=False):
                 column.codes.append(text_codes.setdefault(cell.strip(), len(text_codes)))
     except csv.Error as error:
-        problems.add(path, max(reader.line_num, 1), "", f"a line that is no CSV ({error})", "quotes that are closed")
+        line = comments + max(reader.line_num, 1)
+        problems.add(path, line, "", f"a line that is no CSV ({error})", "quotes that are closed")
     if not names:
         problems.add(path, 1, "", "an empty file", "a header line with the names of the columns")
         return None
     if all(map(_NUMBER.fullmatch, names)):
-        problems.add(path, 1, "", "a line of numbers", "a header line with the names of the columns")
+        problems.add(path, comments + 1, "", "a line of numbers", "a header line with the names of the columns")
         return None
     for column, text_codes in zip(columns, codes, strict=True):
         column.texts = list(text_codes)
     for index, name in enumerate(names):
         if name in names[:index]:
-            problems.add(path, 1, name, "the column a second time", "each column once")
+            problems.add(path, comments + 1, name, "the column a second time", "each column once")
     return TextTable(path, dict(zip(names, columns, strict=True)), lines)

@@ -1,7 +1,7 @@
 """Settings as integer codes, terms of a model, and the design matrix of a linear model with categorical factors."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, Protocol
@@ -84,8 +84,13 @@ class Settings:
         frame: "pd.DataFrame",
         factors: Sequence[str],
         levels: Mapping[str, Sequence[Any]] | None = None,
+        categories: Collection[str] = (),
     ) -> "Settings":
-        """Encode the factor columns of a frame; `levels` adds levels that the frame does not hold (yet)."""
+        """Encode the factor columns of a frame.
+
+        `levels` adds levels that the frame does not hold (yet); those of `categories` are words, also where they could
+        be numbers.
+        """
         import pandas as pd
 
         columns, all_levels = [], []
@@ -96,14 +101,14 @@ class Settings:
             if missing := int((order < 0).sum()):
                 raise UserError(f"column {factor!r} has no value in {missing} rows; every run needs a value")
             values = [*occurring.tolist(), *(levels or {}).get(factor, ())]
-            keys: list[Any] = _as_numbers(values) or [str(value) for value in values]
+            keys: list[Any] = (factor not in categories and _as_numbers(values)) or [str(value) for value in values]
             distinct = sorted(set(keys))
             labels: dict[Any, Any] = dict(zip(reversed(keys), reversed(values), strict=True))
             index = {key: code for code, key in enumerate(distinct)}
             columns.append(np.array([index[key] for key in keys], np.int64)[order])
             all_levels.append(tuple(labels[key] for key in distinct))
         codes = np.column_stack(columns).astype(np.int64) if columns else np.zeros((len(frame), 0), np.int64)
-        return cls(tuple(factors), tuple(all_levels), codes)
+        return cls(tuple(factors), tuple(all_levels), codes, _lookups=dict.fromkeys(categories))
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -124,6 +129,7 @@ class Settings:
         names = tuple(f"noise column {number + 1}" for number in range(count))
         levels = tuple(self.levels[column] for column in copied)
         lookups = {factor: self._lookup(factor) for factor in self.factors}
+        lookups |= {name: self._lookup(self.factors[column]) for name, column in zip(names, copied, strict=True)}
         codes = np.column_stack([self.codes, *columns])
         return Settings(self.factors + names, self.levels + levels, codes, count, lookups)
 
@@ -143,7 +149,8 @@ class Settings:
     def only(self, factors: Sequence[str]) -> "Settings":
         """Return the same rows with only these factors."""
         columns = [self.factors.index(factor) for factor in factors]
-        return Settings(tuple(factors), tuple(self.levels[j] for j in columns), self.codes[:, columns])
+        levels = tuple(self.levels[j] for j in columns)
+        return Settings(tuple(factors), levels, self.codes[:, columns], _lookups=self._lookups)
 
     def coarsened(self, most: int, parts: int) -> "Settings":
         """Cut every numeric factor with more than `most` levels into `parts` with about equally many rows.
@@ -163,7 +170,8 @@ class Settings:
                 numbers[int(np.median(self.codes[codes[:, column] == part, column]))]
                 for part in range(int(codes[:, column].max()) + 1)
             )
-        return Settings(self.factors, tuple(all_levels), codes, self.noise_columns)
+        words = dict.fromkeys(factor for factor in self.factors if self._lookup(factor) is None)
+        return Settings(self.factors, tuple(all_levels), codes, self.noise_columns, words)
 
     def numbers(self, factor: str) -> list[float] | None:
         """Return the levels of a factor as numbers, None where they are words."""

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from known_tables import measured
 
+from knobscope.cells import Problems, read_text_table
 from knobscope.cli import main
 from knobscope.statistics.suspicion import find_failure_code
 
@@ -54,6 +55,41 @@ def test_spelling_changes_no_ranking(tmp_path: Path, capsys: pytest.CaptureFixtu
     german = plain.assign(tps=[f"{tps:,}".replace(",", ".") + ",0" for tps in plain.tps])
     assert rank(german, tmp_path, sep="\t") == expected
     assert "tps: numbers, '.' between thousands, ',' before decimals" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_category_of_digits_is_no_number(tmp_path: Path) -> None:
+    """Odd modes are fast: as numbers, neighbours are taken together, and nothing is seen of that."""
+    table = make(400)
+    table["mode"] = np.random.default_rng(4).integers(0, 16, len(table))
+    table["tps"] += 40_000 * (table["mode"] % 2)
+    first = [rank(table, tmp_path, *more)["knobs"][0]["knob"] for more in ((), ("--category", "mode"))]  # type: ignore[index]
+    assert first == ["buffer", "mode"]
+
+
+@pytest.mark.parametrize("comments", [["# measured on a laptop"], ["# one, two", "#", "# three,four,five,six"]])
+def test_comments_above_the_header_are_no_rows(comments: list[str], tmp_path: Path) -> None:
+    table = make()
+    plain = rank(table, tmp_path)
+    path = tmp_path / "commented.csv"
+    path.write_text("\n".join([*comments, table.to_csv(index=False)]))
+    out = tmp_path / "commented.json"
+    command = ["rank", str(path), "--response", "tps", "--model", "anova", "--json", str(out)]
+    assert main(command) == 0
+    assert json.loads(out.read_text()) == {**plain, "table": str(path)}
+    header, rows = table.to_csv(index=False).split("\n", 1)
+    path.write_text(f"{chr(10).join(comments)}\n{header}\n1,2\n{rows}")
+    problems = Problems()
+    read_text_table(path, problems)
+    assert {problem.line for problem in problems.found} == {len(comments) + 2}
+
+
+def test_a_comment_above_numbers_is_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("# from a plot\n#buffer,tps\n1,2\n")
+    table = read_text_table(path, Problems())
+    assert table is not None
+    assert [*table.columns] == ["#buffer", "tps"]
 
 
 @pytest.mark.parametrize("word", ["default", "huge"])

@@ -126,8 +126,8 @@ def read_table(args: argparse.Namespace, *, may_be_flat: bool = False) -> Table:
     if doubt is not None:
         print(f"{args.response}: {doubt}", file=sys.stderr)
     response = read_response(successful, args.response, args.log)
-    raw, attempted = successful[args.response].to_numpy(float), Settings.from_frame(frame, factors)
-    return Table(Settings.from_frame(successful, factors), response, raw, attempted, failed, doubt)
+    settings, attempted = (Settings.from_frame(rows, factors, categories=categories) for rows in (successful, frame))
+    return Table(settings, response, successful[args.response].to_numpy(float), attempted, failed, doubt)
 
 
 def _open_table(path: Path) -> TextTable:

@@ -56,7 +56,7 @@ class Mlp(PredictingModel):
         for column in range(len(settings.factors)):
             codes = settings.codes.copy()
             codes[:, column] = rng.permutation(codes[:, column])
-            shuffled = Settings(settings.factors, settings.levels, codes)
+            shuffled = settings.with_codes(codes)
             losses.append(float(np.mean((self.predict(shuffled) - plain) ** 2)))
         total = sum(losses) or 1.0
         return {factor: loss / total for factor, loss in zip(settings.factors, losses, strict=True)}
