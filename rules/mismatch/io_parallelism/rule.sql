@@ -20,7 +20,8 @@
 -- Penalty: what throughput gains at most if the time in which the device is busy (if waits were watched, no more than
 --        clients wait for its reads and writes) becomes as much shorter as the device
 --        does more random requests, of the kind that most of them are, at its best depth than at depth one. If writes
---        at depth were not measured, reads replace them.
+--        at depth were not measured, reads replace them. Where fio repeated the I/O with more requests in
+--        flight, what that gained replaces the profile.
 -- Cannot see: what the DBMS would do with more clients than the workload has.
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, count(*) AS runs,

@@ -8,6 +8,10 @@ import pandas as pd
 import pytest
 from generated_studies import Study, Truth, only_row, verdicts
 
+from knobscope.specs import read_shipped_rule
+from knobscope.stages.imitate.findings import restate_gain
+from knobscope.text.sentences import Sentences
+
 Make = Callable[..., Study]
 Judge = Callable[..., pd.DataFrame]  # as fixture `judge_one`
 
@@ -230,6 +234,18 @@ def test_io_parallelism_that_no_value_frees(make_study: Make) -> None:
     # Of the time, 20 % are spent without the device, and its 80 % become a ninth: 1 / (.2 + .8 / 9).
     assert row.penalty == pytest.approx(3.46, abs=0.01)
     assert "which could make this workload at most 3.5x as fast" in row.sentence
+
+
+def test_what_fio_gained_replaces_the_bound_of_the_profile(make_study: Make) -> None:
+    row = only_row(make_study(depth_one=0.99).judge("io_parallelism"))
+    finding = {name: None if pd.isna(value) else value for name, value in row._asdict().items()}
+    evidence = json.loads(row.evidence)
+    evidence |= {"profile_gain": evidence["most_gain"], "most_gain": 3.0}
+    specs = read_shipped_rule("io_parallelism")
+    stated = restate_gain(specs, {**finding, "evidence": json.dumps(evidence)}, Sentences({}))
+    assert "at most" not in stated["sentence"]
+    assert stated["sentence"].endswith("as many random reads at depth 32 as at depth one.")
+    assert restate_gain(specs, finding, Sentences({})) == finding
 
 
 def test_io_parallelism_names_the_value_that_frees_it(make_study: Make) -> None:

@@ -219,9 +219,12 @@ def test_parallelism_is_confirmed_where_the_device_can_do_more(
     database: duckdb.DuckDBPyConnection, loop: OpenDevice
 ) -> None:
     database.execute("UPDATE queue_depth SET depth = 1 WHERE depth > 1")
-    (narrow,) = confirm(database, [finding("io_parallelism", None, None)], loop)
+    bound = json.dumps({"most_gain": 1.2})
+    (narrow,) = confirm(database, [finding("io_parallelism", None, None, evidence=bound, penalty=1.2)], loop)
     assert narrow["confirmed"] == "yes", narrow["confirmation"]
     assert "the default configuration on loop" in narrow["confirmation"]
+    assert json.loads(narrow["evidence"]) == {"profile_gain": 1.2, "most_gain": narrow["penalty"]}
+    assert narrow["penalty"] > 1.2
     assert list(loop.directory.iterdir()) == []
 
 

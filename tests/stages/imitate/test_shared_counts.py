@@ -94,3 +94,13 @@ def test_large_ratios_are_plain_numbers() -> None:
 def test_replicas_that_show_no_difference_refute_also_what_may_be_shared(factor: str, times: tuple[float, ...]) -> None:
     refuted = judge(factor, compare_cpu(8, 0.0005, 10, 8), *times)
     assert (refuted.is_borne_out, refuted.obstacle) == (False, None)
+
+
+def test_more_requests_at_a_time_gain_no_more_than_clients_wait() -> None:
+    busy, waited = (
+        judge("parallelism", Setting("default", committed(10), "", None, 1.0, 0.9, waited_share=share), 1, 4)
+        for share in (None, 0.5)
+    )
+    assert (busy.most_gain, waited.most_gain) == pytest.approx((1 / (0.1 + 0.9 / 4), 1 / (0.5 + 0.5 / 4)))
+    assert "the device is busy for 90 % of the time, so that is worth at most" in busy.sentences
+    assert "clients wait for reads and writes for at most 50 % of their time, so that" in waited.sentences

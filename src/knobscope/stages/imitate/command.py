@@ -4,7 +4,7 @@ import argparse
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from knobscope.devices import open_locked
 from knobscope.durable_files import read_sealed, whole_file, write_sealed
@@ -13,10 +13,11 @@ from knobscope.processes import follow_pipeline
 from knobscope.specs import StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import read_findings, run_rules, write_findings
-from knobscope.stages.imitate.findings import blamed_cause, imitate_findings
+from knobscope.stages.imitate.findings import blamed_cause, imitate_findings, restate_gain
 from knobscope.study_data.opening import open_study
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import loosen_units, plural
+from knobscope.text.sentences import Sentences
 
 if TYPE_CHECKING:
     import duckdb
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 #: A day of fio for a finding is a mistake.
 _LONGEST_S = 86_400
 #: What a test changes of a finding.
-_TESTED: tuple[Literal["confirmed", "confirmation", "sentence"], ...] = ("confirmed", "confirmation", "sentence")
+_Tested = Literal["confirmed", "confirmation", "sentence", "penalty", "evidence"]
+_TESTED: tuple[_Tested, ...] = get_args(_Tested)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -70,7 +72,9 @@ def _test(
     testable = {row["device"] for row in findings if blamed_cause(row, specs.rules) is not None}
     wanted = set(specs.devices) if args.device is None else {args.device}
     devices = {name: open_locked([specs.devices[name]], args.root, specs.study.name) for name in testable & wanted}
-    return imitate_findings(findings, specs.rules, connection, devices, args.seconds)
+    rows = imitate_findings(findings, specs.rules, connection, devices, args.seconds)
+    sentences = Sentences(specs.dbms)
+    return [restate_gain(specs.rules.get(row["rule"]), row, sentences) for row in rows]
 
 
 def _join(findings: list[FindingRow], files: list[Path]) -> list[FindingRow]:

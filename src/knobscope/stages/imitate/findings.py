@@ -1,5 +1,6 @@
 """Puts the cause that a finding names to the test."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,7 @@ from knobscope.stages.imitate.evidence import (
 from knobscope.stages.imitate.replica import find_aligned_part
 from knobscope.stages.imitate.trials import Setting, Stand, try_cause
 from knobscope.tables.detection import FindingRow
+from knobscope.text.sentences import Sentences
 
 if TYPE_CHECKING:
     import duckdb
@@ -117,16 +119,36 @@ def _test(
     observation = (
         f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.sentences}"
     )
+    gain = {} if outcome.most_gain is None else _note_gain(row, outcome.most_gain)
     if outcome.is_borne_out is None:
         why = outcome.obstacle or "these intervals allow both answers, so they do not show whether that is the cause"
-        return {"confirmed": "not_tested", "confirmation": f"{observation} But {why}."}
+        return {"confirmed": "not_tested", "confirmation": f"{observation} But {why}.", **gain}
     if outcome.is_borne_out:
-        return {"confirmed": "yes", "confirmation": f"{observation} So {cause.confirmed}."}
+        return {"confirmed": "yes", "confirmation": f"{observation} So {cause.confirmed}.", **gain}
     return {
         "confirmed": "no",
         "confirmation": f"{observation} So {cause.refuted}.",
         "sentence": withdraw(row["sentence"], cause.refuted),
+        **gain,
     }
+
+
+def _note_gain(row: FindingRow, gain: float) -> FindingRow:
+    """Return penalty and evidence of a finding by what fio measured, and no longer by the profile of the device."""
+    evidence = json.loads(row.get("evidence") or "{}")
+    evidence |= {"profile_gain": evidence.get("most_gain"), "most_gain": gain}
+    return {"penalty": gain if gain > 1 else None, "evidence": json.dumps(evidence)}
+
+
+def restate_gain(rule: Rule | None, finding: FindingRow, sentences: Sentences) -> FindingRow:
+    """Return a finding whose sentence leaves out what its device would gain by its profile, where fio measured that."""
+    evidence = json.loads(finding.get("evidence") or "{}")
+    if rule is None or evidence.get("profile_gain") is None:
+        return finding
+    before = {name: value for name, value in evidence.items() if name != "profile_gain"}
+    before["most_gain"] = evidence["profile_gain"]
+    original, sentence = (sentences.say(rule, {**finding, "evidence": known}) for known in (before, evidence))
+    return {**finding, "sentence": finding["sentence"].replace(original, sentence, 1)}
 
 
 def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> Setting:
@@ -147,7 +169,8 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
     if busy_share is None:
         raise _UntestableError("no run recorded how long the device was busy")
     if row["knob"] is None:
-        return Setting(slower.name, pattern, "", None, 1.0, busy_share)
+        waited_share = json.loads(row.get("evidence") or "{}").get("waiting_share")
+        return Setting(slower.name, pattern, "", None, 1.0, busy_share, waited_share=waited_share)
     if cause.factor == "write_size" and not pattern.write_sizes:
         raise _UntestableError("its runs wrote nothing to the device")
     if not faster.watched:

@@ -49,7 +49,8 @@ class Setting:
 
     `other_pattern` is None where the finding is about one configuration (`other_name` is empty then), or the faster one
     did no I/O at all. `measured` is a ratio of throughput, 1 where nothing was compared. `busy_share`: of the time, the
-    device was busy with the slower one. `clients` of the workload; None where nobody knows.
+    device was busy with the slower one. `clients` of the workload; None where nobody knows. `waited_share`: of their
+    time, clients wait for reads and writes, at most; None where waits were not watched.
     """
 
     name: str
@@ -59,6 +60,12 @@ class Setting:
     measured: float
     busy_share: float
     clients: int | None = None
+    waited_share: float | None = None
+
+    @property
+    def is_seldom_waited(self) -> bool:
+        """Whether clients wait for less than the device is busy."""
+        return self.waited_share is not None and self.waited_share < self.busy_share
 
     def may_share(self, count: Callable[[Pattern], float]) -> bool:
         """Whether slower operations alone may be why the slower setting has a higher count per operation.
@@ -97,12 +104,14 @@ class Stand:
 class Outcome:
     """Whether the cause is confirmed (None: cannot be determined), and what was seen, as whole sentences.
 
-    `obstacle` is why it cannot be determined, where more rounds would not help.
+    `obstacle` is why it cannot be determined, where more rounds would not help; `most_gain`, how many times as fast the
+    DBMS gets at most without the cause, where the trial measures that.
     """
 
     is_borne_out: Answer
     sentences: str
     obstacle: str | None = None
+    most_gain: float | None = None
 
 
 def try_cause(factor: str, setting: Setting, stand: Stand) -> Outcome:
@@ -232,9 +241,11 @@ def _try_order(setting: Setting, _: int) -> Trial:
 def _try_parallelism(setting: Setting, _: int) -> Trial:
     def judge(figures: Figures) -> Outcome:
         ratio = compare(figures[1], figures[0])
-        gain = gain_of_dbms(ratio, setting.busy_share)
+        share = setting.waited_share if setting.is_seldom_waited else setting.busy_share
+        gain = gain_of_dbms(ratio, share or 0.0)
         text = f"With 32 requests in flight from 8 submitters, requests per second: {ratio}."
-        return Outcome(is_worthwhile(gain), f"{text} {_tell_busy(setting)}, so that is worth at most {gain}.")
+        sentences = f"{text} {_tell_waited(setting)}, so that is worth at most {gain}."
+        return Outcome(is_worthwhile(gain), sentences, most_gain=gain.estimate)
 
     return Trial([(setting.pattern, "requests"), (change_parallelism(setting.pattern), "requests")], judge)
 
@@ -270,6 +281,13 @@ def _tell_busy(setting: Setting) -> str:
     return loosen_units(
         f"In the runs of the study, the device is busy for {format_share(setting.busy_share)} of the time"
     )
+
+
+def _tell_waited(setting: Setting) -> str:
+    if not setting.is_seldom_waited:
+        return _tell_busy(setting)
+    waited = loosen_units(format_share(setting.waited_share))
+    return f"In the runs of the study, clients wait for reads and writes for at most {waited} of their time"
 
 
 def _both(setting: Setting) -> list[Replica]:
