@@ -4,6 +4,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,24 @@ def test_words_that_would_fill_the_memory_are_no_numbers() -> None:
     assert ask_python("'x' * 10000000000", {}) is MemoryError
     with pytest.raises(UserError, match="is no number"):
         Expression("'x' * 10000000000 == 'x'").holds({})
+
+
+def test_every_operator_agrees_with_python() -> None:
+    """Of drawn expressions, few have an operator whose answer another operator would not give as well."""
+    orders = COMPARISONS[:6]
+    texts = [f"{left} {order} threads" for left in ("a + b", "a - b", "a * b", "a / b", "-a") for order in orders]
+    texts += [f"a {first} b {second} threads" for first, second in product(orders, repeat=2)]
+    texts += ["a in [b, threads]", "a not in [b, threads]", "a in (b, threads) in [flag]", "not a", "not a == b"]
+    texts += ["a and b", "a or b", "a and b or threads", "a or b and threads", "a < b and b < threads or flag"]
+    cases = product(map(Expression, texts), product((-2, 0, 1, 3), repeat=3))
+    for expression, (a, b, threads) in cases:
+        values = {"a": a, "b": b, "threads": threads, "flag": a > threads}
+        expected = ask_python(expression.text, {**values})
+        if isinstance(expected, type):
+            with pytest.raises(UserError, match="division by zero"):
+                expression.holds(values)
+        else:
+            assert expression.holds(values) is expected, f"{expression.text} with {values}"
 
 
 @given(EXPRESSIONS, VALUES)
