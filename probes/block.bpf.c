@@ -79,6 +79,7 @@ int HANDLER(on_issue)
         count_passthrough(c, request);
         return 0;
     }
+    fetch_device();
     u32 queue = get_queue(c, request);
     struct totals_t *t = get_totals(c, op);
     struct slot_t *slot = get_slot(request, queue, op);
@@ -142,6 +143,7 @@ int HANDLER(on_complete)
     u32 op = classify(c, request);
     if (op == OPS)
         return 0;
+    fetch_device();
     u32 queue = get_queue(c, request);
     struct totals_t *t = get_totals(c, op);
     struct slot_t *slot = get_slot(request, queue, op);

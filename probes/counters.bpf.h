@@ -6,6 +6,7 @@
 #include "sizes.bpf.h"
 
 #define DEPTHS 1024  // depth is exact below, one bucket from there on
+#define DEVICE (QUEUES > 1 ? QUEUES : 0)  // among the queues: the whole device
 #define FLAG(name) (1u << __REQ_##name)
 
 enum { UNSEEN, OWN, INODE, JOURNAL, DEVICE_FLUSH, FOREIGN, UNKNOWN, OWNERS };
@@ -37,7 +38,8 @@ struct slot_t {
     u8 state, epoch;
     NOTE
 };
-struct queue_t { u64 depth, last; };
+// One per line of the processor's cache, behind `lead`: values of an array begin 8 bytes before a line.
+struct queue_t { u64 lead, depth, last, fetched, trail[4]; };
 struct depths_t { u64 time[DEPTHS + 1]; };
 struct totals_t {
     u64 completed, latency_ns, aligned, sequential, sequential_bytes, appended, sync, meta, requests[OWNERS], bytes[OWNERS];
@@ -50,7 +52,8 @@ struct totals_t {
 struct details_t { u64 latency[BUCKETS], wait[BUCKETS], sizes[EXACT_SIZES]; };
 
 BPF_ARRAY(slots, struct slot_t, (SLOTS * QUEUES));
-BPF_ARRAY(queues, struct queue_t, QUEUES + 1);  // the last one is the whole device, used when there are several
-BPF_ARRAY(depths, struct depths_t, 2 * (QUEUES + 1));
+BPF_ARRAY(queues, struct queue_t, QUEUES + 1);
+BPF_ARRAY(depths, struct depths_t, 2 * QUEUES);       // a queue mostly has one processor
+BPF_PERCPU_ARRAY(device_depths, struct depths_t, 2);  // all processors would fetch its lines from each other
 BPF_PERCPU_ARRAY(totals, struct totals_t, 2 * OPS);
 BPF_PERCPU_ARRAY(details, struct details_t, 2 * OPS);

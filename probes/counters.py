@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from disk import Disk
-from epochs import EpochCounters, Totals, list_constants
+from epochs import EpochCounters, Totals, list_constants, sum_processors
 from file_of import number_device
 from followed import Group
 from kernel import Kernel, UnavailableError
@@ -120,8 +120,9 @@ class Counters(EpochCounters):
 
     def _clear(self, which: int) -> None:
         super()._clear(which)
-        for queue in range(self._disk.queues + 1):
-            self._program.put("depths", which * (self._disk.queues + 1) + queue, self["depths"].Leaf())
+        self._program.put("device_depths", which, self["device_depths"].Leaf())
+        for queue in range(self._disk.queues):
+            self._program.put("depths", which * self._disk.queues + queue, self["depths"].Leaf())
 
     def _forget_hidden(self) -> None:
         """Bring the depth of an idle device back to 0: some kernels hide completions from BPF programs."""
@@ -149,7 +150,11 @@ class Counters(EpochCounters):
 
     def _book(self, queue: int, which: int, depth: int, duration_ns: int) -> list[int]:
         """Return ns spent at each depth; the time since the last event, at `depth`, the kernel has not booked."""
-        times = list(self.get("depths", which * (self._disk.queues + 1) + queue).time)
+        times: list[int]
+        if queue == self._list_queues()[-1]:
+            times = sum_processors(self.get("device_depths", which))["time"]
+        else:
+            times = list(self.get("depths", which * self._disk.queues + queue).time)
         times[min(depth, len(times) - 1)] += max(duration_ns - sum(times), 0)
         return times
 

@@ -3,11 +3,9 @@
 
 #include "counters.bpf.h"
 
-static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u64 step)
+static __always_inline void move_queue(struct config_t *c, u32 queue, struct depths_t *d, u64 now, u64 step)
 {
-    u32 key = (c->epoch & 1) * (QUEUES + 1) + queue;
     struct queue_t *q = queues.lookup(&queue);
-    struct depths_t *d = depths.lookup(&key);
     if (!q || !d)
         return;
     s64 depth = __sync_fetch_and_add(&q->depth, step);
@@ -26,11 +24,21 @@ static __always_inline void move_queue(struct config_t *c, u32 queue, u64 now, u
         __sync_fetch_and_add(&d->time[depth < DEPTHS ? depth : DEPTHS], now - last);
 }
 
+// Another processor had the line last. A store fetches it while the program goes on; an atomic addition would wait for it.
+static __always_inline void fetch_device(void)
+{
+    u32 device = DEVICE;
+    struct queue_t *q = queues.lookup(&device);
+    if (q)
+        *(volatile u64 *)&q->fetched = 1;
+}
+
 static __always_inline void move_depth(struct config_t *c, u32 queue, u64 now, u64 step)
 {
-    move_queue(c, queue, now, step);
+    u32 set = c->epoch & 1, key = set * QUEUES + queue;
     if (QUEUES > 1)
-        move_queue(c, QUEUES, now, step);
+        move_queue(c, queue, depths.lookup(&key), now, step);
+    move_queue(c, DEVICE, device_depths.lookup(&set), now, step);
 }
 
 // How long of this run a request that began at a moment was in flight.
