@@ -11,8 +11,9 @@
 #define NO_CALL 0xffff
 #define SLEEP 1023           // in place of a call that waits for no descriptor
 #define NO_STACK (-1)
+#define NO_STACK_OF_JOURNAL (-2)
 #define LOOKED_AT 4          // of so many waits in a row that end with a request, the first ones' stacks are taken
-#define IN_A_ROW 32
+#define IN_A_ROW 128
 #define NOT_COUNTING (~0ULL)  // config_t.began
 #define PF_KERNEL_THREAD 0x00200000
 #define PF_IO_THREAD 0x10    // PF_IO_WORKER: an io-wq or polling thread of io_uring

@@ -30,12 +30,17 @@ static __always_inline void remember_file(struct thread_t *t)
 
 // A bucket of the map holds one stack, and another one with the same low bits of its hash is refused for as long as the
 // map lives. Without the innermost frames, which are the tracepoint's and this program's own, its hash is another one.
-static __always_inline int take_stack(struct arguments_t *ctx)
+static __always_inline void take_stack(struct thread_t *t, struct arguments_t *ctx)
 {
     int stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP);
     if (stack < 0)
         stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP | 1);
-    return stack < 0 ? stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP | 2) : stack;
+    if (stack < 0)
+        stack = stacks.get_stackid(ctx, BPF_F_FAST_STACK_CMP | 2);
+    if (stack < 0)
+        lose(LOST_STACK);
+    else
+        t->what.stack = stack;
 }
 
 // PostgreSQL's pg_usleep, for one, was a select of nothing until version 15.
@@ -47,6 +52,12 @@ static __always_inline int only_sleeps(struct call_t *call)
     return !(call->count_in == 1 ? FOLLOW(registers, REGISTER_0, u32) : FOLLOW(registers, REGISTER_1, u32));
 }
 
+// Whether the request that ends a wait, or that its thread writes the journal, tells its reason.
+static __always_inline int is_told(struct thread_t *t, struct call_t *call)
+{
+    return call ? call->is_plain && t->what.is_io : t->is_helper;
+}
+
 static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
 {
     u64 task = (u64)bpf_get_current_task_btf();
@@ -56,18 +67,14 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     t->what.call = number < 0 || number >= 1024 ? NO_CALL : number;
     t->what.is_io = !!(FOLLOW(task, task_struct__in_iowait, u8) & task_struct__in_iowait__MASK);
     t->what.request = t->what.is_for_thread = t->has_file = 0;
-    t->what.stack = NO_STACK;
+    t->what.stack = t->is_helper ? NO_STACK_OF_JOURNAL : NO_STACK;
     struct call_t *call = get_kind(t->what.call);
     if (only_sleeps(call))
         t->what.call = SLEEP;
     if (call && call->kind != IN_KERNEL)
         return;
-    if (!call || !call->is_plain || !t->what.is_io || t->ends_seen % IN_A_ROW < LOOKED_AT)
-        t->what.stack = take_stack(ctx);
-    if (t->what.stack < NO_STACK) {
-        t->what.stack = NO_STACK;
-        lose(LOST_STACK);
-    }
+    if (!is_told(t, call) || t->ends_seen % IN_A_ROW < LOOKED_AT)
+        take_stack(t, ctx);
     if (call)
         remember_file(t);
 }
@@ -301,7 +308,7 @@ static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t
     }
     if (t->what.is_io || (call && call->kind == FOR_REQUESTS)) {
         note_request(t, now);
-        if (call && call->is_plain)
+        if (is_told(t, call))
             t->ends_seen = t->what.request ? t->ends_seen + 1 : 0;
     } else if (call && call->kind == FOR_PEER && !waker && ((via && !(flags & PF_KERNEL_THREAD)) || !call->has_timeout))
         t->served += 1;

@@ -33,7 +33,7 @@ _HANDLERS = {
 _LOSSES = ("threads", "times", "files", "stacks")  # as the enums in the program
 _ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
 _OWN = ("cpu", "runnable", "preempted")
-_NO_CALL, _SLEEP, _NO_STACK, _NOT_COUNTING = 0xFFFF, 1023, -1, (1 << 64) - 1
+_NO_CALL, _SLEEP, _NO_STACK, _NO_STACK_OF_JOURNAL, _NOT_COUNTING = 0xFFFF, 1023, -1, -2, (1 << 64) - 1
 _MAX_STACKS, _MAX_TITLE = 50, 200
 _NAMES_EVERY = 10  # samples
 
@@ -251,6 +251,8 @@ class _Reasons:
         stack = self._get_stack(wait.stack)
         kind = self._kinds.get(wait.call, 0)
         reason = name_reason(kind, call, stack, is_io=bool(wait.is_io), request=wait.request)
+        if reason == "other" and wait.stack == _NO_STACK_OF_JOURNAL:
+            reason = "journal"
         if reason == "network" and wait.is_for_thread:
             reason = "lock"  # PostgreSQL's locks: its sessions sleep until they get a signal, in the call for clients
         if time_ns:

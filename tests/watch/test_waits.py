@@ -2,6 +2,8 @@
 
 import shlex
 import subprocess
+import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,15 @@ pytestmark = pytest.mark.real
 _SOURCE = Path(__file__).parents[2] / "benchmarks" / "waits.c"
 _FILE_MIB = 64
 _OWN = ("cpu", "runnable", "preempted")
+#: Each append waits for a commit of the journal; a pause after it, so that the journal's thread sleeps.
+_APPEND = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+for _ in range(300):
+    os.write(file, bytes(4096))
+    os.fdatasync(file)
+    time.sleep(0.002)
+"""
 _PAUSE_US = 100_000  # at its end, each thread sleeps so long that the window still sees it
 
 
@@ -137,6 +148,23 @@ def test_few_stacks_stand_for_all_waits_of_their_kind(profile: Callable[[str], t
     for reason in {row["reason"] for row in stacks}:
         total = sum(row["time_us"] for row in stacks if row["reason"] == reason)
         assert total >= 0.95 * thread.sum(reason, links=(0,)) - 2_000  # and what others waited through this thread
+
+
+def test_the_journals_thread_waits_for_its_requests_and_for_work(mounted: Loop, watch: Watch) -> None:
+    assert mounted.mount is not None
+    program = Gated([sys.executable, "-c", _APPEND, str(mounted.mount / "appended")])
+    watch.follow([program.pid])
+    watch.begin()
+    program.run()
+    profile = watch.end()
+    journals = {row["tid"] for row in profile["wait_threads"] if not row["is_followed"]}  # type: ignore[typeddict-item]
+    times: dict[str, float] = defaultdict(float)
+    for row in profile["waits"]:  # type: ignore[typeddict-item]
+        if row["tid"] in journals and not row["links"]:
+            times[row["reason"]] += row["time_us"]
+    assert times["write"] > 0
+    assert times["journal"] > 0  # its thread asleep, most stacks of which are not taken
+    assert times["other"] <= 0.01 * sum(times.values()), times
 
 
 def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:
