@@ -8,6 +8,8 @@
 #define PIECES 128           // of a thread's past that are kept, a power of two
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
 #define FRAMES 16
+#define RECENT_BITS 3        // kinds of time whose sums a thread keeps itself
+#define RECENT (1 << RECENT_BITS)
 #define NO_CALL 0xffff
 #define SLEEP 1023           // in place of a call that waits for no descriptor
 #define NO_STACK (-1)
@@ -41,7 +43,7 @@ struct what_t {
     s32 stack;
     u16 call;
     u8 state, is_io : 1, is_for_thread : 1, request : 6;
-};
+} __attribute__((aligned(8)));
 // A part of a thread's past. `via`: the thread that it waited for, through so many `links`.
 struct piece_t {
     u64 start, end;
@@ -55,17 +57,30 @@ struct tail_t {
     u32 via, links;
 };
 struct own_t { u64 waits, time, longest; };
+// Sums that a thread keeps itself, of one kind of time.
+struct recent_t {
+    struct what_t what;
+    u32 via, links;
+    struct own_t sum;
+};
+// In lines of the processor's cache, behind `born`: values of a hash begin 8 bytes before a line. An event needs the first
+// one, a switch the next ones, too.
 struct thread_t {
-    u64 since, born, ended;   // since when it is in this state
+    u64 born;
+    u64 since;                // since when it is in this state
+    struct tail_t tail;
+    struct what_t what;       // while it is blocked
+    u32 state, epoch, head, has_file, served;
+    u32 ends_seen;            // of its last waits for I/O in plain calls, so many in a row ended with a request
     u64 ahead;                // of the scheduler's clock is ours; 0: not known
     u64 delayed;              // that it had spent in queues when it left its processor, by the scheduler
-    struct tail_t tail;
     struct own_t own[OWN_STATES];
-    struct what_t what;       // while it is blocked
     struct file_key_t file;   // that its system call is about
-    u32 state, epoch, process, served, head, has_file, is_helper;
-    u32 ends_seen;            // of its last waits for I/O in plain calls, so many in a row ended with a request
+    u64 ended;
+    u32 process, is_helper;
     char name[16];
+    struct recent_t recent[RECENT];
+    u64 gap[7];
     struct piece_t past[PIECES];
 };
 struct time_key_t {
@@ -127,14 +142,35 @@ static __always_inline void add(struct own_t *sum, u64 ns)
         sum->longest = ns;
 }
 
-static __always_inline void add_time(u32 thread, struct what_t *what, u32 via, u32 links, u64 ns)
+// Makes room for another kind of time.
+static __always_inline void put_away(u32 thread, struct recent_t *r)
 {
-    struct time_key_t key = {.what = *what, .thread = thread, .via = via, .links = links};
+    struct time_key_t key = {.what = r->what, .thread = thread, .via = r->via, .links = r->links};
     struct own_t none = {}, *sum = times.lookup_or_try_init(&key, &none);
-    if (sum)
-        add(sum, ns);
-    else
+    if (!sum) {
         lose(LOST_TIME);
+        return;
+    }
+    sum->waits += r->sum.waits;
+    sum->time += r->sum.time;
+    if (r->sum.longest > sum->longest)
+        sum->longest = r->sum.longest;
+}
+
+// A thread waits for the same few things again and again: their sums are at hand, without a hash.
+static __always_inline void add_time(u32 thread, struct thread_t *t, struct what_t *what, u32 via, u32 links, u64 ns)
+{
+    u64 kind = *(u64 *)what, through = via | (u64)links << 32;
+    struct recent_t *r = &t->recent[((kind ^ through << 7) * GOLDEN) >> (64 - RECENT_BITS)];
+    if (*(u64 *)&r->what != kind || r->via != via || r->links != links) {
+        if (r->sum.waits)
+            put_away(thread, r);
+        r->what = *what;
+        r->via = via;
+        r->links = links;
+        r->sum = (struct own_t){};
+    }
+    add(&r->sum, ns);
 }
 
 static __always_inline void add_file_time(struct thread_t *t, u64 ns)
@@ -166,6 +202,8 @@ static __always_inline void renew(struct thread_t *t, struct config_t *c)
     t->served = 0;
     for (int i = 0; i < OWN_STATES; i++)
         t->own[i] = (struct own_t){};
+    for (int i = 0; i < RECENT; i++)
+        t->recent[i].sum = (struct own_t){};
 }
 
 static __always_inline struct thread_t *add_thread(struct config_t *c, u32 id, u32 is_helper, u64 now)

@@ -100,7 +100,7 @@ static __always_inline void end_tail(struct config_t *c, u32 id, struct thread_t
     t->tail.start = 0;
     if (start >= t->since)
         return;
-    add_time(id, &t->tail.what, t->tail.via, t->tail.links, t->since - start);
+    add_time(id, t, &t->tail.what, t->tail.via, t->tail.links, t->since - start);
     if (!t->tail.links)
         add_file_time(t, t->since - start);
 }
@@ -269,7 +269,7 @@ static __always_inline u64 divide(struct config_t *c, u32 id, struct thread_t *t
         if (counted >= end)
             continue;
         covered += end - counted;
-        add_time(id, &piece->what, via, piece->links + 1, end - counted);
+        add_time(id, t, &piece->what, via, piece->links + 1, end - counted);
     }
     return covered;
 }
@@ -285,7 +285,7 @@ static __always_inline void end_shared(struct config_t *c, u32 id, struct thread
     t->tail.via = via;
     t->tail.links = 1;
     if (end > start + covered) {
-        add_time(id, &t->what, 0, 0, end - start - covered);
+        add_time(id, t, &t->what, 0, 0, end - start - covered);
         add_file_time(t, end - start - covered);
     }
     if (end - t->since > covered)

@@ -6,7 +6,7 @@ import platform
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,10 +106,11 @@ class WaitProbe:
         lost["threads"] += self._unseen
         reasons = _Reasons(self._program, self._symbols, self._names, self._kinds)
         sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
-        for key, own in self._program["times"].items():
+        found = list(self._program["threads"].items())
+        for tid, key, own in self._list_times(found):
             reason = reasons.find(key.what, own.waits, own.time)
-            sums[key.thread][key.via, key.links, reason].add(own.waits, own.time, own.longest)
-        threads = [self._make_thread_row(tid, t, end_ns, sums, reasons) for tid, t in self._program["threads"].items()]
+            sums[tid][key.via, key.links, reason].add(own.waits, own.time, own.longest)
+        threads = [self._make_thread_row(tid, thread, end_ns, sums, reasons) for tid, thread in found]
         return {
             "wait_threads": sorted((row for row in threads if row), key=lambda row: int(row["tid"])),
             "waits": [
@@ -173,6 +174,15 @@ class WaitProbe:
                 title = _read(Path("/proc", str(pid), "cmdline")).rstrip("\0").replace("\0", " ")
                 if title:
                     self._titles[pid] = title[:_MAX_TITLE]
+
+    def _list_times(self, threads: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any, Any]]:
+        """Yield thread, kind of time and sum: of those that have been put away, and those that threads keep themselves."""
+        for key, own in self._program["times"].items():
+            yield key.thread, key, own
+        for tid, thread in threads:
+            for recent in thread.recent if thread.epoch == self._epoch else ():
+                if recent.sum.waits:
+                    yield tid, recent, recent.sum
 
     def _make_thread_row(self, tid: int, thread: Any, end_ns: int, sums: _Sums, reasons: _Reasons) -> Row | None:
         """Return a thread's row, and add to the sums what is in it alone; None when it ended before the window."""
