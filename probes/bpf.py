@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import json
 import os
 import platform
@@ -17,7 +16,6 @@ from typing import Any
 _SYSCALL = {"x86_64": 321, "aarch64": 280}
 _CREATE, _LOOKUP, _UPDATE, _DELETE, _GET_INFO = 0, 1, 2, 3, 15
 _LOOKUP_BATCH, _TAKE_BATCH, _UPDATE_BATCH = 24, 25, 26
-_ONLY_NEW = 1  # BPF_NOEXIST
 _ARRAY, _PER_CPU_ARRAY = 2, 6
 _POSSIBLE = Path("/sys/devices/system/cpu/possible")
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -92,18 +90,6 @@ class Map:
         """Remove an element; KeyError when there is none."""
         self._do(_DELETE, key)
 
-    def insert(self, key: Any, leaf: Any) -> bool:
-        """Add an element, unless the key is there already; whether there was room."""
-        try:
-            self._do(_UPDATE, key, leaf, _ONLY_NEW)
-        except FileExistsError:
-            return True
-        except OSError as problem:
-            if problem.errno != errno.E2BIG:
-                raise
-            return False
-        return True
-
     def items(self) -> Iterator[tuple[Any, Any]]:
         """Return keys and values."""
         return self._read(_LOOKUP_BATCH)
@@ -124,11 +110,11 @@ class Map:
         """Let go of it; loaded programs hold it themselves."""
         os.close(self.map_fd)
 
-    def _do(self, command: int, key: Any, leaf: Any = None, flags: int = 0) -> None:
+    def _do(self, command: int, key: Any, leaf: Any = None) -> None:
         key = key if isinstance(key, self.Key) else self.Key(key)
         address = 0 if leaf is None else ctypes.addressof(leaf)
         try:
-            call_bpf(command, bytearray(struct.pack("<IIQQQ", self.map_fd, 0, ctypes.addressof(key), address, flags)))
+            call_bpf(command, bytearray(struct.pack("<IIQQQ", self.map_fd, 0, ctypes.addressof(key), address, 0)))
         except FileNotFoundError as missing:
             raise KeyError(key) from missing
 

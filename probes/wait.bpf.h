@@ -5,6 +5,10 @@
 #include "file_of.bpf.h"
 #include "followed.bpf.h"
 
+#define BUCKET_BITS 9
+#define BUCKETS (1 << BUCKET_BITS)  // of threads, by their numbers
+#define BUCKET 8
+#define BUSY (1ULL << 32)    // of a number whose thread is being added
 #define PIECES 128           // of a thread's past that are kept, a power of two
 #define MAX_LINKS 4          // how often a wait for a thread is divided by what that one waited for
 #define FRAMES 16
@@ -63,7 +67,7 @@ struct recent_t {
     u32 via, links;
     struct own_t sum;
 };
-// In lines of the processor's cache, behind `born`: values of a hash begin 8 bytes before a line. An event needs the first
+// In lines of the processor's cache, behind `born`: values of an array begin 8 bytes before a line. An event needs the first
 // one, a switch the next ones, too.
 struct thread_t {
     u64 born;
@@ -77,12 +81,15 @@ struct thread_t {
     struct own_t own[OWN_STATES];
     struct file_key_t file;   // that its system call is about
     u64 ended;
-    u32 process, is_helper;
+    u32 id, process, is_helper, unused;
     char name[16];
     struct recent_t recent[RECENT];
-    u64 gap[7];
+    u64 gap[6];
     struct piece_t past[PIECES];
+    u64 trail[7];
 };
+// Numbers of threads; 0: a place that is free.
+struct bucket_t { u64 ids[BUCKET]; };
 struct time_key_t {
     struct what_t what;
     u32 thread, via, links, unused;
@@ -102,9 +109,9 @@ struct completing_t { u64 at, operation; };
 BPF_ARRAY(config, struct config_t, 1);
 BPF_ARRAY(calls, struct call_t, 1024);
 BPF_PERCPU_ARRAY(losses, u64, LOSSES);
-BPF_PERCPU_ARRAY(empty, struct thread_t, 1);         // never written: what a new thread begins with
 BPF_PERCPU_ARRAY(completing, struct completing_t, 1);
-BPF_HASH(threads, u32, struct thread_t, 4096);
+BPF_ARRAY(buckets, struct bucket_t, BUCKETS);
+BPF_ARRAY(threads, struct thread_t, (BUCKETS * BUCKET));  // no hash: each switch looks for two
 BPF_HASH(times, struct time_key_t, struct own_t, 65536);
 BPF_HASH(files, struct file_key_t, struct about_t, 4096);
 BPF_HASH(file_times, struct file_wait_t, struct own_t, 16384);
@@ -206,22 +213,51 @@ static __always_inline void renew(struct thread_t *t, struct config_t *c)
         t->recent[i].sum = (struct own_t){};
 }
 
+// Threads of one process have numbers in a row, so it is nearly always in the first of its two buckets.
+static __always_inline u32 choose_bucket(u32 id, u32 attempt)
+{
+    return attempt ? id * GOLDEN >> (64 - BUCKET_BITS) : id % BUCKETS;
+}
+
+static __always_inline struct thread_t *get_thread(u32 id)
+{
+#pragma clang loop unroll(disable)
+    for (u32 i = 0; i < 2 * BUCKET; i++) {
+        u32 number = choose_bucket(id, i / BUCKET), place = number * BUCKET + i % BUCKET;
+        struct bucket_t *bucket = buckets.lookup(&number);
+        u64 known = bucket ? bucket->ids[i % BUCKET] : 0;
+        if (known == id)
+            return threads.lookup(&place);
+        if (!known)
+            return 0;
+    }
+    return 0;
+}
+
+// Returns 0 where there is no room, or somebody else is adding it.
 static __always_inline struct thread_t *add_thread(struct config_t *c, u32 id, u32 is_helper, u64 now)
 {
-    int zero = 0;
-    struct thread_t *fresh = empty.lookup(&zero), *t;
-    if (!fresh)
-        return 0;
-    threads.insert(&id, fresh);
-    t = threads.lookup(&id);
-    if (!t) {
-        lose(LOST_THREAD);
-        return 0;
+#pragma clang loop unroll(disable)
+    for (u32 i = 0; i < 2 * BUCKET; i++) {
+        u32 number = choose_bucket(id, i / BUCKET), place = number * BUCKET + i % BUCKET;
+        struct bucket_t *bucket = buckets.lookup(&number);
+        struct thread_t *t = threads.lookup(&place);
+        if (!bucket || !t)
+            return 0;
+        u64 before = __sync_val_compare_and_swap(&bucket->ids[i % BUCKET], 0, id | BUSY);
+        if ((u32)before == id)
+            return 0;
+        if (before)
+            continue;
+        t->id = id;
+        t->since = t->born = now;
+        t->epoch = c->epoch;
+        t->process = bpf_get_current_pid_tgid() >> 32;
+        t->is_helper = is_helper;
+        bpf_get_current_comm(t->name, sizeof(t->name));
+        bucket->ids[i % BUCKET] = id;
+        return t;
     }
-    t->since = t->born = now;
-    t->epoch = c->epoch;
-    t->process = bpf_get_current_pid_tgid() >> 32;
-    t->is_helper = is_helper;
-    bpf_get_current_comm(t->name, sizeof(t->name));
-    return t;
+    lose(LOST_THREAD);
+    return 0;
 }

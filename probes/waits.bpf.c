@@ -164,7 +164,7 @@ int HANDLER(on_switch)
         return 0;
     u64 next = ctx->args[ARG_sched_switch + 1];
     u32 id = bpf_get_current_pid_tgid(), next_id = LOAD(next, task_struct, pid, u32);
-    struct thread_t *leaving = id ? threads.lookup(&id) : 0, *arriving = next_id ? threads.lookup(&next_id) : 0;
+    struct thread_t *leaving = id ? get_thread(id) : 0, *arriving = next_id ? get_thread(next_id) : 0;
     int is_new = id && !leaving && is_of_followed();
     if (!leaving && !arriving && !is_new)
         return 0;
@@ -186,7 +186,7 @@ int HANDLER(on_born)
     if (!c || !c->is_following || !is_of_followed())
         return 0;
     u32 id = LOAD(task, task_struct, pid, u32);
-    struct thread_t *t = threads.lookup(&id);
+    struct thread_t *t = get_thread(id);
     if (t && t->state == ENDED)  // of a thread that had this number before, and ended in this run
         lose(LOST_THREAD);
     t = t ? 0 : add_thread(c, id, 0, bpf_ktime_get_ns());
@@ -295,7 +295,7 @@ static __always_inline void end_shared(struct config_t *c, u32 id, struct thread
 static __always_inline void end_wait(struct config_t *c, u32 id, struct thread_t *t, u64 now)
 {
     u32 via = bpf_get_current_pid_tgid(), flags = FOLLOW(bpf_get_current_task_btf(), task_struct__flags, u32);
-    struct thread_t *waker = via && via != id ? threads.lookup(&via) : 0;
+    struct thread_t *waker = via && via != id ? get_thread(via) : 0;
     struct call_t *call = get_kind(t->what.call);
     if (waker && waker->state == ENDED)
         waker = 0;
@@ -324,12 +324,29 @@ int HANDLER(on_waking)
     if (!c || !c->is_following)
         return 0;
     u32 id = LOAD(task, task_struct, pid, u32);
-    struct thread_t *t = threads.lookup(&id);
+    struct thread_t *t = get_thread(id);
     if (!t || t->state != BLOCKED)
         return 0;
     u64 now = bpf_ktime_get_ns();
     end_wait(c, id, t, now);
     t->state = RUNNABLE;
     t->since = now;
+    return 0;
+}
+
+// Not of an event: the monitor adds a thread that has not moved since it is followed.
+int on_sleeper(struct bpf_raw_tracepoint_args *ctx)
+{
+    u32 id = ctx->args[0];
+    struct config_t *c = get_config();
+    struct thread_t *t = c && !get_thread(id) ? add_thread(c, id, 0, c->began) : 0;
+    if (!t)
+        return 0;
+    t->name[0] = 0;
+    t->process = ctx->args[1];
+    t->what.call = ctx->args[2];
+    t->what.state = BLOCKED;
+    t->what.stack = NO_STACK;
+    t->state = ctx->args[3] ? ON_CPU : BLOCKED;
     return 0;
 }

@@ -30,10 +30,11 @@ _HANDLERS = {
     "sched_wakeup_new": "on_born",
     "block_rq_complete": "on_complete",
 }
+_CALLABLE = ("on_sleeper",)
 _LOSSES = ("threads", "times", "files", "stacks")  # as the enums in the program
 _ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
 _OWN = ("cpu", "runnable", "preempted")
-_NO_CALL, _SLEEP, _NO_STACK, _NO_STACK_OF_JOURNAL, _NOT_COUNTING = 0xFFFF, 1023, -1, -2, (1 << 64) - 1
+_NO_CALL, _SLEEP, _NO_STACK_OF_JOURNAL, _NOT_COUNTING = 0xFFFF, 1023, -2, (1 << 64) - 1
 _MAX_STACKS, _MAX_TITLE = 50, 200
 _NAMES_EVERY = 10  # samples
 
@@ -48,9 +49,9 @@ class WaitProbe:
         kernel = replace(kernel, prelude=kernel.prelude + define_registers(self._machine))
         self.limits: list[str] = []
         try:
-            self._program: Program = TypedProgram(_SOURCE, kernel, _HANDLERS, {})
+            self._program: Program = TypedProgram(_SOURCE, kernel, _HANDLERS, {}, callable_functions=_CALLABLE)
         except UnavailableError:
-            self._program = Program(_SOURCE, kernel, _HANDLERS, {})
+            self._program = Program(_SOURCE, kernel, _HANDLERS, {}, callable_functions=_CALLABLE)
         self._kinds = self._fill_calls()
         self._names = {
             call.numbers[self._machine]: name for name, call in CALLS.items() if self._machine in call.numbers
@@ -62,12 +63,12 @@ class WaitProbe:
         self._groups: list[Group] = []
         self._titles: dict[int, str] = {}
         self._comms: dict[int, str] = {}
-        self._samples = self._epoch = self._began_ns = self._ended_ns = self._unseen = 0
+        self._samples = self._epoch = self._began_ns = self._ended_ns = 0
 
     def follow(self, groups: Sequence[Group]) -> None:
         """Follow the threads of these cgroups, and of those below, from now on."""
         if not set(self._groups) <= set(groups) or not self._groups:
-            self._clear("threads")
+            self._clear("threads", "buckets")
         self._groups = list(groups)
         self._program.follow(groups)
         self._configure(is_following=bool(groups))
@@ -77,7 +78,7 @@ class WaitProbe:
         if set(groups) != set(self._groups):
             self.follow(groups)
         self._clear()
-        self._titles, self._comms, self._samples, self._unseen = {}, {}, 0, 0
+        self._titles, self._comms, self._samples = {}, {}, 0
         self._program.start_costs()
         self._epoch += 1
         self._began_ns = time.monotonic_ns()
@@ -103,10 +104,9 @@ class WaitProbe:
         self._program.follow(())
         self._groups = []
         lost = {name: sum(self._program.get("losses", i)) for i, name in enumerate(_LOSSES)}
-        lost["threads"] += self._unseen
         reasons = _Reasons(self._program, self._symbols, self._names, self._kinds)
         sums: _Sums = defaultdict(lambda: defaultdict(_Sum))
-        found = list(self._program["threads"].items())
+        found = [(int(thread.id), thread) for _, thread in self._program["threads"].items() if thread.id]
         for tid, key, own in self._list_times(found):
             reason = reasons.find(key.what, own.waits, own.time)
             sums[tid][key.via, key.links, reason].add(own.waits, own.time, own.longest)
@@ -150,7 +150,6 @@ class WaitProbe:
 
     def _add_sleepers(self) -> None:
         """Add the threads that have not moved since they are followed, with what they sleep in now."""
-        table = self._program["threads"]
         counts = {call.numbers.get(self._machine): call.count_in for call in WAIT_CALLS.values()}
         for tid in list_threads(self._groups):
             state = _read_state(tid)
@@ -159,10 +158,7 @@ class WaitProbe:
             is_running, process, call, arguments = state
             if (place := counts.get(call)) and not arguments[place - 1] & 0xFFFFFFFF:
                 call = _SLEEP
-            leaf = table.Leaf(since=self._began_ns, born=self._began_ns, epoch=self._epoch, process=process)
-            leaf.state = _ON_CPU if is_running else _BLOCKED
-            leaf.what.state, leaf.what.stack, leaf.what.call = _BLOCKED, _NO_STACK, call
-            self._unseen += not table.insert(tid, leaf)
+            self._program.call("on_sleeper", tid, process, call, is_running)
 
     def _read_names(self, *, is_due: bool) -> None:
         """Read those that are not known yet, or all: a thread is named only after it was born, and again later."""
@@ -176,7 +172,7 @@ class WaitProbe:
                     self._titles[pid] = title[:_MAX_TITLE]
 
     def _list_times(self, threads: Sequence[tuple[int, Any]]) -> Iterator[tuple[int, Any, Any]]:
-        """Yield thread, kind of time and sum: of those that have been put away, and those that threads keep themselves."""
+        """Yield thread, kind of time and sum: those that were put away, and those that threads keep themselves."""
         for key, own in self._program["times"].items():
             yield key.thread, key, own
         for tid, thread in threads:
