@@ -3,6 +3,7 @@
 import shlex
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -165,6 +166,24 @@ def test_the_journals_thread_waits_for_its_requests_and_for_work(mounted: Loop, 
     assert times["write"] > 0
     assert times["journal"] > 0  # its thread asleep, most stacks of which are not taken
     assert times["other"] <= 0.01 * sum(times.values()), times
+
+
+def test_threads_that_sleep_all_the_time_have_the_reason_of_their_call(watch: Watch) -> None:
+    sleepers = [subprocess.Popen(["sleep", "600"]) for _ in range(20)]
+    try:
+        time.sleep(0.2)  # until all of them sleep
+        watch.follow([sleeper.pid for sleeper in sleepers])
+        watch.begin()
+        time.sleep(0.2)
+        profile = watch.end()
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()
+    walls = {row["tid"]: row["wall_us"] for row in profile["wait_threads"]}  # type: ignore[typeddict-item]
+    times = {row["tid"]: row["time_us"] for row in profile["waits"] if row["reason"] == "timer"}  # type: ignore[typeddict-item]
+    assert set(walls) == set(times) == {sleeper.pid for sleeper in sleepers}
+    assert all(times[tid] == pytest.approx(wall, rel=0.01) for tid, wall in walls.items())
 
 
 def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:
