@@ -12,7 +12,7 @@ from test_import_runs import run_commands
 from knobscope.cli import main
 from knobscope.commands.importing.designed import PARTS, choose_levels
 from knobscope.commands.importing.knobs import ImportedKnob
-from knobscope.specs import load_study
+from knobscope.specs import Knob, load_study
 
 CASE = ("--set", "dbms=mydb", "--set", "device=disk", "--set", "tier=nvme_ssd", "--set", "workload=load")
 
@@ -54,6 +54,15 @@ def test_effects_are_not_against_a_default_that_no_row_has() -> None:
     knob = ImportedKnob(["200", "2000", "20000"], None, {"baseline": "10000"})
     knob.look_at_design({"200": 10, "2000": 20, "20000": 10})
     assert (knob.reference, knob.is_default_measured) == (2000, False)
+
+
+def test_a_word_of_the_spec_that_no_row_has_is_no_level() -> None:
+    known = Knob(
+        type="enum", values=["a", "b", "c", "d"], default="a", apply="restart", mechanism="flush", source="http://a"
+    )
+    knob = ImportedKnob(["d", "a", "c"], known, {})
+    knob.look_at_design({"d": 10, "a": 20, "c": 10})
+    assert knob.levels == ["a", "c", "d"]
 
 
 @pytest.mark.long

@@ -231,12 +231,14 @@ def test_an_import_states_nothing_that_it_does_not_know(
     changed_study: Change, specs: StudySpecs, tmp_path: Path
 ) -> None:
     imported = changed_study(
-        "UPDATE runs SET session = 'imported', monitor = NULL, lost_events = NULL, unattributed_share = NULL",
+        "UPDATE runs SET session = 'imported', monitor = NULL, lost_events = NULL, unattributed_share = NULL, "
+        "started_at = NULL",
         "UPDATE device_profile SET block_device = NULL, filesystem = NULL",
     )
     page = render(imported, specs, tmp_path, ON_FLASH)
     assert sureness(page, "Block layer").startswith("Block layer 0 % of the imported runs come with I/O counts")
     assert "measured elsewhere" in page.text
+    assert "runs at times that are not known" in page.text
     assert " records, " not in page.text
     assert "None" not in page.text.replace("None of", "")
 

@@ -103,7 +103,10 @@ class ImportedKnob:
             self.is_default_measured, self.reference = False, find_typical(rows)
             self.values |= {text: self.reference for text, value in self.values.items() if value is None}
         special = [self._convert(text) for text in self.special]
-        self.levels = choose_levels(rows, self.reference, special) if is_number else None
+        if is_number:
+            self.levels = choose_levels(rows, self.reference, special)
+        elif self.type == "enum" and len(rows) > 1:  # a spec may list more values than the design has
+            self.levels = [value for value in self.spec()["values"] if value in rows]
 
     @property
     def is_unordered(self) -> bool:

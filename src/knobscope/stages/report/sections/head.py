@@ -306,10 +306,8 @@ def _facts(data: StudyData) -> Iterator[tuple[str, str]]:
         yield f"Workload {name}", "measured elsewhere" if data.is_imported else _describe_workload(workload)
     span = data.rows("SELECT min(started_at) AS first, max(started_at) AS last, count(*) AS n FROM runs")[0]
     if span["n"]:
-        yield (
-            "Measured",
-            f"{plural(span['n'], 'run')} from {format_time(span['first'])} to {format_time(span['last'])} (UTC)",
-        )
+        times = f"from {format_time(span['first'])} to {format_time(span['last'])} (UTC)"
+        yield "Measured", f"{plural(span['n'], 'run')} {times if span['first'] else 'at times that are not known'}"
         if not data.is_imported:
             yield "This study's account", _describe_account(data)
     machines = [
