@@ -180,7 +180,7 @@ def test_studies_one_after_the_other_are_distinguished(make_database: Make, comp
     assert "all runs of B were over before those of A began" in sentences(earlier)
     among = compare(first, at(2, "2026-01-01 10:02:00"))
     assert among.cases[0].times.interleaved is True
-    assert "overlap in time" in sentences(among)
+    assert "overlap in time. Where two ran at the same moment on one machine" in sentences(among)
 
 
 def test_runs_of_both_studies_are_noticed(make_database: Make, compare: Compare, changed: Changed) -> None:

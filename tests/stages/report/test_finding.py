@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knobscope.commands.finding.markdown import describe_mismatch
+from knobscope.commands.finding.markdown import describe_mismatch, inert
 from knobscope.machine_code import Reader
 from knobscope.specs import StudySpecs
 from knobscope.stages.detect import merge_findings
@@ -124,3 +124,17 @@ def test_functions_of_the_server_that_read_the_knob(study: Path, specs: StudySpe
     assert "| `flush_log` | `sync_file` > `fsync` |\n| `0x2000` | – |" in with_code
     assert f"refer to the variable of `{mismatch.knob}`" in with_code
     assert "In the server's code" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("Watch [x] (`watch: [waits]`)", "Watch \\[x] (`watch: [waits]`)"),
+        ("`a: [b]` [x](y)", "`a: \\[b]` \\[x](y)"),
+        ("a ` b [x](y)", "a ' b \\[x](y)"),
+        ("\\`[x](y)`", "\\`\\[x](y)`"),
+        ("`` [x](y) ``", "`` \\[x](y) ``"),
+    ],
+)
+def test_foreign_text_is_no_link_and_code_has_no_backslash(line: str, shown: str) -> None:
+    assert inert(line) == shown

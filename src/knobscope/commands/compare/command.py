@@ -13,6 +13,7 @@ from knobscope.commands.compare.text import format_comparison
 from knobscope.documents import add_json_argument, write_document
 from knobscope.durable_files import blame_content, write_text
 from knobscope.errors import UserError
+from knobscope.text.formats import join_words
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -29,7 +30,7 @@ def _run(args: argparse.Namespace) -> int:
     if not write_document(args, to_json(comparison)):
         print(text, end="")
     if wrote:
-        print(f"wrote {' and '.join(map(str, wrote))}", file=sys.stderr)
+        print(f"wrote {join_words([str(path) for path in wrote])}", file=sys.stderr)
     return 0
 
 

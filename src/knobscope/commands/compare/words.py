@@ -177,7 +177,10 @@ def times_sentence(case: CaseComparison) -> str:
         return "The databases do not both record when the runs were, so a difference may be the machine's."
     spans = [f"{format_time(begin)} to {format_time(end)} UTC" for begin, end in (a, b)]
     if interleaved:
-        return f"The runs of A ({spans[0]}) and of B ({spans[1]}) overlap in time."
+        return (
+            f"The runs of A ({spans[0]}) and of B ({spans[1]}) overlap in time. Where two ran at the same moment on "
+            "one machine, each slowed the other down."
+        )
     first, second = ("A", "B") if a[1] < b[0] else ("B", "A")
     is_measured = any(measured.low is not None for measured in case.levels)
     limit = (

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -47,23 +48,29 @@ def describe_mismatch(
 ) -> str:
     """Return the report; `pictures` are files next to it with captions, `readers` functions that read the knob."""
     parts = [
-        map(_inert, _head(data, mismatch)),
-        map(_inert, _symptoms(data, mismatch)),
-        map(_inert, _cause(mismatch)),
-        map(_inert, _budget(data, mismatch)),
-        map(_inert, _code(mismatch, readers)),
-        map(_inert, _compared(data, mismatch)),
-        map(_inert, _machine(data, mismatch)),
-        map(_inert, _devices(data, mismatch)),
+        map(inert, _head(data, mismatch)),
+        map(inert, _symptoms(data, mismatch)),
+        map(inert, _cause(mismatch)),
+        map(inert, _budget(data, mismatch)),
+        map(inert, _code(mismatch, readers)),
+        map(inert, _compared(data, mismatch)),
+        map(inert, _machine(data, mismatch)),
+        map(inert, _devices(data, mismatch)),
         _pictures(pictures),
         _repeat(data, mismatch, study),
     ]
     return loosen_units("\n\n".join("\n".join(lines) for part in parts if (lines := list(part)))) + "\n"
 
 
-def _inert(line: str) -> str:
+def inert(line: str) -> str:
     """Return a line whose foreign text is no HTML, link, picture or fence, and begins no new line."""
-    return " ".join(line.split()).replace("<", "&lt;").replace("[", "\\[").replace("```", "'''")
+    line = " ".join(line.split()).replace("<", "&lt;").replace("```", "'''")
+    if line.count("`") % 2:
+        line = line.replace("`", "'")
+    if "``" in line or "\\" in line or "](" in line:
+        return line.replace("[", "\\[")
+    # Where nothing can be a link, brackets in `code` stay: a backslash would be seen there.
+    return re.sub(r"`[^`]*`|\[", lambda match: "\\[" if match[0] == "[" else match[0], line)
 
 
 def _head(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
@@ -273,11 +280,11 @@ def _pictures(pictures: Sequence[tuple[Path, Figure]]) -> Iterator[str]:
         return
     yield "## Pictures"
     for path, figure in pictures:
-        yield from ("", f"![{_inert(figure.title)}]({quote(path.name)})", "", _inert(figure.description))
+        yield from ("", f"![{inert(figure.title)}]({quote(path.name)})", "", inert(figure.description))
 
 
 def _repeat(data: StudyData, mismatch: Mismatch, study: Path) -> Iterator[str]:
-    rules = _inert(", ".join(f"`{name}`" for name in mismatch.names("rule")))
+    rules = inert(", ".join(f"`{name}`" for name in mismatch.names("rule")))
     yield from ("## How to repeat it", "")
     yield "In a checkout of knobscope (the study's spec names DBMS, devices, workloads and all values):"
     yield from (
@@ -288,7 +295,7 @@ def _repeat(data: StudyData, mismatch: Mismatch, study: Path) -> Iterator[str]:
         "```",
         "",
     )
-    yield f"Judged by the rules {rules}, whose claims and thresholds stand in docs/reference/rules.md."
+    yield f"Judged by the rules {rules}, whose claims and thresholds are in docs/reference/rules.md."
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
