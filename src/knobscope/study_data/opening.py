@@ -54,7 +54,7 @@ def open_study(database: Path, *, threads: int | None = None) -> Iterator["duckd
 
     if not database.is_file():
         problem = "is no file" if database.exists() else "does not exist"
-        raise UserError(f"{database} {problem}; `knobscope detect` writes it from the runs of a study")
+        raise UserError(f"{database} {problem}; a study writes it when its runs are done, as does `knobscope detect`")
     settings = LOCKED if threads is None else {**LOCKED, "threads": str(threads)}
     try:
         with duckdb.connect(str(database), read_only=True, config=dict(settings)) as connection:

@@ -149,6 +149,11 @@ def _share(row: Mapping[str, Any], kind: str) -> str:
     return format_share(row[f"{kind}_share"] if row["requests"] >= LEAST_REQUESTS else None)
 
 
+def _of(total: int, requests: int) -> str:
+    """Show a part of all requests: as a share, or as their number where they are few."""
+    return format_share(requests / total) if total >= LEAST_REQUESTS else format_count(requests)
+
+
 def _list_exact(op: str, profile: Profile) -> list[str]:
     """Return p50 and p99 of the single requests of a trace."""
     latencies: Rows = [row for row in profile["latency"] if row["op"] == op]
@@ -166,7 +171,7 @@ def _format_parts(rows: Rows) -> str:
     if None in (row["own_requests"] for row in rows):
         return ""  # not known
     for row in rows:
-        table.append([row["op"], *(format_share(row[f"{part}_requests"] / row["device_requests"]) for part in _PARTS)])
+        table.append([row["op"], *(_of(row["device_requests"], row[f"{part}_requests"]) for part in _PARTS)])
     return align(table)
 
 
@@ -175,7 +180,7 @@ def _format_submitters(submitters: Rows) -> str:
     for op in dict.fromkeys(row["op"] for row in submitters):
         rows = sorted((row for row in submitters if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
-        shown = [f"{row['submitter']} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SUBMITTERS]]
+        shown = [f"{row['submitter']} {_of(total, row['requests'])}" for row in rows[:_MAX_SUBMITTERS]]
         remainder = [f"{len(rows) - _MAX_SUBMITTERS} others"] if len(rows) > _MAX_SUBMITTERS else []
         lines.append(f"{op} submitted by: {', '.join(shown + remainder)}")
     return "\n".join(lines)
@@ -186,7 +191,7 @@ def _format_sizes(sizes: Rows) -> str:
     for op in dict.fromkeys(row["op"] for row in sizes):
         rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
-        shown = [f"{format_size(row['bytes'])} {format_share(row['requests'] / total)}" for row in rows[:_MAX_SIZES]]
+        shown = [f"{format_size(row['bytes'])} {_of(total, row['requests'])}" for row in rows[:_MAX_SIZES]]
         remainder = [plural(len(rows) - _MAX_SIZES, "other size")] if len(rows) > _MAX_SIZES else []
         lines.append(f"{op} sizes: {', '.join(shown + remainder)}")
     return "\n".join(lines)

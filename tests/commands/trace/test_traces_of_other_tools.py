@@ -209,6 +209,7 @@ def test_few_requests_have_no_rate_and_many_a_conclusion(
     few = capsys.readouterr().out
     assert few.startswith("Only 29 requests: too few for shares and rates.\n")
     assert "requests/s" not in few
+    assert "write sizes: 4 KiB 29\n" in few
     describe(write_csv([{"lba": 8 * number, "op": "R" if number % 4 == 0 else "W"} for number in range(40)]))
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("75 % of 40 requests are writes, all of 4 KiB, ")

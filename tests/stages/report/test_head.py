@@ -42,6 +42,17 @@ def test_an_effect_that_did_not_show_again_decides_nothing(
     assert answer(there) == answer(page)
 
 
+def test_an_effect_that_is_a_fastest_configuration_has_the_figure_of_its_new_pairs(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    swept = "UPDATE effects SET swept = estimate WHERE metric = 'latency_p95_us'"
+    unsure = render(changed_study(swept), specs, tmp_path, ON_FLASH)
+    assert "; not measured again, so it may be smaller)" in answer(unsure)
+    alone = 'UPDATE fastest SET changes = \'{"synchronous": "off"}\', pairs = 4, again = ln(3), again_low = ln(2), '
+    again = render(changed_study(swept, f"{alone} again_high = ln(4)"), specs, tmp_path, ON_FLASH)
+    assert "; 3x faster in the new pairs of runs above)" in answer(again)
+
+
 @pytest.mark.slow
 def test_no_drift_is_no_good_news_where_noise_hides_it(
     changed_study: Change, specs: StudySpecs, tmp_path: Path

@@ -48,7 +48,8 @@ def format_trace(profile: Profile, locality: TracedLocality | None) -> str:
         f"\n  {remark}" for remark in odd
     )
     blocks = [format_profile(profile), "\n".join([*lines, ""])]
-    if locality and (lines := _format_locality(locality)):
+    reads = sum(row["requests"] for row in profile["io_profile"] if row["op"] == "read")
+    if locality and reads >= LEAST_REQUESTS and (lines := _format_locality(locality)):
         blocks.append("\n".join([*lines, ""]))
     return f"{head}\n" + "\n".join(blocks)
 

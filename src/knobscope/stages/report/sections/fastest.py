@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from knobscope.specs import Case, Value, value_text
 from knobscope.stages.plan import case_space
-from knobscope.study_data.study import StudyData, name_case
+from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import CutColumns, FastestRow
 from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
 from knobscope.text.settings import describe_settings
@@ -43,6 +43,17 @@ def _read(data: StudyData, case: Case) -> list[FastestRow]:
     names = (case.dbms, case.device, case.workload)
     query = "SELECT * FROM fastest WHERE dbms = ? AND device = ? AND workload = ? ORDER BY risk DESC"  # `none` first
     return data.table(FastestRow, query, *names)
+
+
+def find_again(data: StudyData, effect: Row) -> float | None:
+    """Return the effect of a value in new pairs of runs, where it alone is a fastest configuration of its case."""
+    if effect["beside"] is not None:
+        return None
+    alone = {effect["knob"]: effect["value"]}
+    for row in _read(data, Case(effect["dbms"], effect["device"], effect["workload"])):
+        if {name: value_text(value) for name, value in json.loads(row["changes"]).items()} == alone:
+            return row["again"]
+    return None
 
 
 def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:

@@ -11,6 +11,7 @@ from knobscope.stages.plan import case_space
 from knobscope.stages.report.sections.budgets import tell_change
 from knobscope.stages.report.sections.client import tell_client
 from knobscope.stages.report.sections.effects import read_effect
+from knobscope.stages.report.sections.fastest import find_again
 from knobscope.stages.report.sections.findings import FindingsSection, Judged
 from knobscope.stages.report.sections.guards import (
     Controls,
@@ -175,6 +176,8 @@ def _effect_words(data: StudyData, row: Row) -> str:
     where = f"{row['dbms']} on {row['device']}, {row['workload']}"
     is_unsure = row.get("swept", 0.0) is None and data.value("SELECT count(swept) > 0 FROM effects")
     source = "; not measured again, so it may be smaller" if is_unsure else ""
+    if is_unsure and (again := find_again(data, row)) is not None:
+        source = f"; {describe_change(again)} in the new pairs of runs above"
     return f"{value} is {describe_change(row['estimate'])} than {reference} ({where}{source})"
 
 
