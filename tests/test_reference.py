@@ -82,3 +82,14 @@ def test_a_command_with_its_old_name_is_the_new_one_with_a_notice(
     assert notice == f"knobscope: {old} is now called {new}: write {new}"
     assert "no-study.yaml" in problem
     assert old.split(maxsplit=1)[0] not in commands_of(build_parser())
+
+
+def test_ctrl_c_while_a_command_is_loaded_ends_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(_: str | None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("knobscope.cli.build_parser", press)
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr().err == "knobscope: interrupted\n"

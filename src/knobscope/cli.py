@@ -119,8 +119,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     arguments = _rename(arguments)
     _refuse_unknown(arguments)
-    args = build_parser(arguments[0] if arguments else None).parse_args(arguments)
     try:
+        args = build_parser(arguments[0] if arguments else None).parse_args(arguments)
         code = int(args.run(args))
         sys.stdout.flush()  # here, where a reader that has gone is no error
         return code

@@ -20,12 +20,12 @@ def facts(
     reads: float = 0,
     writes: float = 0,
     flushes: float = 0,
-    us: Mapping[str, float] | None = None,
+    us: Mapping[str, float | None] | None = None,
     foreign: float = 0,
     **more: Any,
 ) -> Facts:
     """A window: requests per second, mean microseconds by operation; `foreign`: reads per second of others."""
-    times = {"read": 100.0, "write": 50.0, "flush": 1000.0, **(us or {})}
+    times: dict[str, float | None] = {"read": 100.0, "write": 50.0, "flush": 1000.0, **(us or {})}
     rates = {"read": reads, "write": writes, "flush": flushes}
     others = {"read": foreign}
     operations = {

@@ -103,6 +103,13 @@ def test_neighbours_are_blamed_by_what_they_keep_in_flight_and_by_name() -> None
     assert judge(light, "read", profile).at_fault == "one_read"
 
 
+def test_neighbours_that_read_are_seen_by_a_server_that_only_writes() -> None:
+    """It has no reads of its own, by whose times theirs could be known."""
+    window = {"flushes": 100, "foreign": 900, "us": {"read": None}, "foreign_share": 0.9, "busy_share": 0.9}
+    assert judge(facts(depth=4.0, **window), "flush").at_fault == "neighbour"
+    assert judge(facts(depth=0.2, **window), "flush").at_fault == "flush"
+
+
 def test_the_unit_is_blamed_where_filling_it_takes_most_of_a_flush() -> None:
     for fill_us, at_fault in ((1100.0, "unit"), (100.0, "flush"), (None, "flush")):
         finding = {"verdict": "insufficient", "evidence": json.dumps({"fill_us": fill_us, "flush_us": 1300.0})}

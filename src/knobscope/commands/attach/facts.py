@@ -45,9 +45,16 @@ class Facts:
 
     @property
     def foreign_in_flight(self) -> float:
-        """Mean number of reads and writes of other programs in flight."""
-        data = (self.operations[op] for op in ("read", "write"))
-        return sum(operation.foreign_per_s * (operation.mean_us or 0) / 1e6 for operation in data)
+        """Mean number of reads and writes of other programs in flight.
+
+        Requests have the times of the server's own. A kind that it has none of is what remains of the device's depth.
+        """
+        data = [self.operations[op] for op in ("read", "write")]
+        known = sum(operation.foreign_per_s * (operation.mean_us or 0) / 1e6 for operation in data)
+        if all(operation.mean_us is not None or not operation.foreign_per_s for operation in data):
+            return known
+        depth = (self.depth or 0) * (self.busy_share or 0)
+        return known + max(depth - sum(operation.in_flight for operation in self.operations.values()), 0)
 
     @property
     def is_idle(self) -> bool:
