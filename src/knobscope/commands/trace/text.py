@@ -48,7 +48,7 @@ def format_trace(profile: Profile, locality: TracedLocality | None) -> str:
         f"\n  {remark}" for remark in odd
     )
     blocks = [format_profile(profile), "\n".join([*lines, ""])]
-    reads = sum(row["requests"] for row in profile["io_profile"] if row["op"] == "read")
+    reads = sum(row["requests"] or 0 for row in profile["io_profile"] if row["op"] == "read")
     if locality and reads >= LEAST_REQUESTS and (lines := _format_locality(locality)):
         blocks.append("\n".join([*lines, ""]))
     return f"{head}\n" + "\n".join(blocks)

@@ -293,7 +293,9 @@ class Knob(SpecModel):
             return None if isinstance(value, bool) else f"is not true or false{hint}"
         if self.values is not None:
             is_known = any(same_value(value, choice) for choice in self.values)
-            return None if is_known else f"is none of {self.values}"
+            word = "on" if value is True else "off"
+            hint = f" (write {word})" if isinstance(value, bool) and word in self.values else ""
+            return None if is_known else f"is none of {self.values}{hint}"
         return self.problem_outside(value)
 
     def problem_outside(self, value: Value) -> str | None:
