@@ -88,6 +88,17 @@ def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pyt
     ]
 
 
+def test_a_run_on_a_device_without_one_property_differs_from_the_default_configuration(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = "local-disk-if-flush"
+    more = {"device": device, "block_id": f"sqlite/{device}/ycsb-a/explain-1", "phase": "explain"}
+    RunStore(results / "store").save("dd44", record_of("dd44", 1, **more))
+    assert main(["show", "dd44"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split() == ["*", "synchronous", "off", "0", "full"] for line in lines)
+
+
 def test_a_failed_run_tells_why(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "cc33", "--study", str(results)]) == 0
     shown = capsys.readouterr().out

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from knobscope.commands.show.reading import ShownRun
+from knobscope.specs import value_text
 from knobscope.tables import RunRow
 from knobscope.text.budgets import describe_budget, sum_parts
 from knobscope.text.formats import (
@@ -59,9 +60,9 @@ def _knobs(shown: ShownRun) -> str:
     for name in names:
         value, default = shown.configuration.get(name, UNKNOWN), shown.default.get(name, UNKNOWN)
         is_changed = UNKNOWN not in (value, default) and value != default
-        requested = knob_rows[name]["requested"] if name in knob_rows else str(value)
+        requested = knob_rows[name]["requested"] if name in knob_rows else value_text(value)
         effective = (knob_rows[name]["effective"] if name in knob_rows else None) or "not read"
-        table.append([f"{'*' if is_changed else ' '} {name}", requested, effective, str(default)])
+        table.append([f"{'*' if is_changed else ' '} {name}", requested, effective, value_text(default)])
     return f"{align(table)}\n(* differs from the default configuration)"
 
 

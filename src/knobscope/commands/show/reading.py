@@ -72,7 +72,9 @@ def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
     parts, case = run["block_id"].split("/"), [run["dbms"], run["device"], run["workload"]]
     if len(parts) != 1 + len(case) or any(part in ("", ".", "..") or "/" in part for part in (*parts, *case)):
         raise UserError(f"{path}: found block {run['block_id']!r} of {case}; expected DBMS/DEVICE/WORKLOAD/BLOCK")
-    plan = _read(sorted((results / run["block_id"]).parent.glob("plan/*.parquet")))
+    # A device that differs in one property has no plan: its runs repeat configurations of the device itself.
+    own, others = (f"{run['dbms']}/{device}/{run['workload']}/plan/*.parquet" for device in (run["device"], "*"))
+    plan = _read(sorted(results.glob(own)) or sorted(results.glob(others)))
     block = results.joinpath(*case, "runs")
     tables = [block / parts[-1] / "runs.parquet", block / "tune/runs.parquet"]
     rows = _read([table for table in tables if table.is_file()])
