@@ -33,7 +33,7 @@ def test_a_number_of_no_finding(quiet_study: Path, capsys: pytest.CaptureFixture
 
 def test_a_directory_is_no_database_and_not_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["finding", STUDY, "--database", str(tmp_path)]) == 2
-    assert f"knobscope: {tmp_path} is no file; `knobscope detect` writes it" in capsys.readouterr().err
+    assert f"knobscope: {tmp_path} is no file; a study writes it when its runs are done" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
