@@ -3,13 +3,12 @@
 What their sentences name is checked against what the query returns.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from knobscope.specs import Rule, SpecErrors, StudySpecs, suggest
-from knobscope.specs.models.rule import VERDICTS, line_of
+from knobscope.specs.models.rule import line_of
 from knobscope.specs.reading.source import SpecProblem, load_document, read_text, show_path
 from knobscope.stages.detect.database import create_schema
 from knobscope.tables import TABLES, bounded, describe_refusal, lock
@@ -79,7 +78,6 @@ def _check_query(
     else:
         yield from check_columns(rule, [row[0] for row in columns])
         yield from check_sentences(rule, {row[0]: row[1] for row in columns})
-        yield from _check_verdicts(connection, rule)
 
 
 def check_needs(rule: Rule, tables: Collection[str]) -> Iterator[SpecProblem]:
@@ -109,33 +107,6 @@ def check_sentences(rule: Rule, returned: Mapping[str, str]) -> Iterator[SpecPro
     keys = [name for name, _ in duckdb.sqltype(kind).children] if kind.startswith("STRUCT") else None
     for line, name, names in find_unknown(read_text(rule.sentence_file), RULE_COLUMNS, keys):
         yield SpecProblem(show_path(rule.sentence_file), line, "", f"no {name!r}", suggest(name, names))
-
-
-def _check_verdicts(connection: "duckdb.DuckDBPyConnection", rule: Rule) -> Iterator[SpecProblem]:
-    """Yield verdicts that there are none of, as far as the last SELECT of a query shows what it calls `verdict`."""
-    text = read_text(rule.query_file)
-    ((serialised,),) = connection.execute("SELECT json_serialize_sql(?)", [text]).fetchall()
-    for statement in json.loads(serialised).get("statements", []):
-        for word in _list_verdicts(statement["node"]):
-            line = text.count("\n", 0, max(text.find(f"'{word}'"), 0)) + 1
-            expected = f"one of {', '.join(VERDICTS)}"
-            yield SpecProblem(show_path(rule.query_file), line, "", f"verdict {word!r}", expected)
-
-
-def _list_verdicts(node: Mapping[str, Any]) -> set[str]:
-    """Return the wrong words that a parsed SELECT may give as verdict; of a UNION, those of all parts."""
-    expressions = [entry for entry in node.get("select_list", []) if entry.get("alias") == "verdict"]
-    words = {word for entry in expressions for word in _list_constants(entry)} - {*VERDICTS}
-    return words.union(*map(_list_verdicts, node.get("children", [])))
-
-
-def _list_constants(expression: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words that an expression, or a branch of a CASE in it, is."""
-    if (literal := expression.get("literal", {})).get("kind") == "STRING":
-        yield literal["text"]
-    branches = [check["then_expr"] for check in expression.get("case_checks", [])]
-    for branch in [*branches, expression.get("else_expr", {})]:
-        yield from _list_constants(branch) if branch else ()
 
 
 def describe_error(rule: Rule, error: "duckdb.Error") -> SpecProblem:
