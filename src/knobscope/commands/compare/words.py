@@ -179,7 +179,7 @@ def times_sentence(case: CaseComparison) -> str:
     if interleaved:
         return (
             f"The runs of A ({spans[0]}) and of B ({spans[1]}) overlap in time. Where two ran at the same moment on "
-            "one machine, each slowed the other down."
+            "one machine, each may have slowed the other down."
         )
     first, second = ("A", "B") if a[1] < b[0] else ("B", "A")
     is_measured = any(measured.low is not None for measured in case.levels)
