@@ -101,12 +101,12 @@ def blamed_properties(cause: RuleCause | None, device: Device | None) -> frozens
     return frozenset((EVERYTHING,)) if cause.expected == "no_loss" else factor_properties(cause.factor, device)
 
 
-def factor_properties(factor: Factor | None, device: Device | None) -> frozenset[str]:
+def factor_properties(factor: Factor, device: Device | None) -> frozenset[str]:
     """Return the properties of a modelled device that are what a factor costs; none of another device.
 
     How much a device can do at a time costs nothing: that is left to fio.
     """
-    if factor is None or factor == "parallelism" or device is None or device.model is None:
+    if factor == "parallelism" or device is None or device.model is None:
         return frozenset()
     return frozenset(FACTOR_PROPERTIES[factor]) & what_if_devices(device).keys()
 

@@ -6,11 +6,12 @@ Each once, however many findings ask for it.
 import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from knobscope.specs import Case, Device, Rule, StudySpecs, Value, split_configuration
+from knobscope.specs import Case, Device, StudySpecs, Value, split_configuration
+from knobscope.specs.models.rule import RuleSpec
 from knobscope.stages.detect import find_excuse, is_own_knob
 from knobscope.stages.plan import case_space, list_dependents
 from knobscope.stages.remeasure.properties import (
@@ -167,7 +168,9 @@ def ask_questions(
         key = (row["dbms"], device, row["workload"], row["knob"], row["value"], other_device, is_level)
         blamed: frozenset[str] = frozenset()
         if what_if is None:
-            blamed = _blamed(row, rule, specs.devices.get(device))
+            if rule is not None:
+                held_by = json.loads(row["evidence"] or "{}").get("held_by")
+                blamed = _list_blamed(rule.about, [str(held_by)], specs.devices.get(device))
             followed = bool(blamed)
         else:
             can_follow = is_modelled(specs.devices.get(device)) or other_device is None or is_level
@@ -189,12 +192,10 @@ def ask_questions(
     return list(questions.values())
 
 
-def _blamed(row: FindingRow, rule: Rule | None, device: Device | None) -> frozenset[str]:
-    """Return the properties of a device that a finding blames, by its rule or by what its evidence says."""
-    if rule is None:
-        return frozenset()
-    held_by = json.loads(row["evidence"] or "{}").get("held_by") if rule.about.held_by else None
-    return blamed_properties(rule.about.cause, device) | factor_properties(rule.about.held_by.get(str(held_by)), device)
+def _list_blamed(about: RuleSpec, held_by: Iterable[str], device: Device | None) -> frozenset[str]:
+    """Return the properties of a device that a rule blames: always, and where its evidence has these `held_by`."""
+    factors = [about.held_by[word] for word in held_by if word in about.held_by]
+    return blamed_properties(about.cause, device).union(*(factor_properties(factor, device) for factor in factors))
 
 
 def _list_open(findings: Sequence[FindingRow], specs: StudySpecs, connection: "duckdb.DuckDBPyConnection") -> list[int]:
@@ -364,15 +365,8 @@ def _count_devices(specs: StudySpecs, device: Device, what_if: int | None) -> in
     """Return to how many other devices the effects on a device are followed at most."""
     if what_if is not None:
         return len(what_if_devices(device)) + len(layered_devices(device)) if is_modelled(device) else _SLOWER
-    blamed = {
-        name
-        for rule in specs.rules.values()
-        for names in (
-            blamed_properties(rule.about.cause, device),
-            *(factor_properties(factor, device) for factor in rule.about.held_by.values()),
-        )
-        for name in names
-    }
+    rules = [rule.about for rule in specs.rules.values()]
+    blamed = frozenset[str]().union(*(_list_blamed(about, about.held_by, device) for about in rules))
     return len(blamed) + bool(blamed & _OF_FLUSHES)
 
 
