@@ -275,6 +275,8 @@ def judge_default(answer: Answer, of_default: Mapping[str, Any]) -> Judged:
         shares = [answer.shares[blamed] for blamed in properties if blamed in answer.shares]
         if any(share.is_most for share in shares):
             truth[f"default_profile: {name}"] = True
+        elif any(blamed in answer.failures for blamed in properties):
+            continue
         elif answer.conclusion == "not_the_device" or all(share.is_less_than_half for share in shares):
             truth[f"default_profile: {name}"] = False
     if of_default["no_claim"]:
@@ -317,6 +319,8 @@ def truth_of(answer: Answer, rule: str) -> bool | None:
     shares = [answer.shares[name] for name in BLAMED[rule] if name in answer.shares]
     if any(share.is_most for share in shares):
         return True
+    if any(name in answer.failures for name in BLAMED[rule]):
+        return None
     return False if answer.conclusion == "not_the_device" or all(share.is_less_than_half for share in shares) else None
 
 

@@ -12,6 +12,7 @@ from shipped_specs import shipped_dbms
 from knobscope.servers import fill_program
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.programs import Program
+from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.measure.recovery import Crash
 from knobscope.stages.prepare import Snapshot
 from knobscope.tables import RunRow
@@ -44,6 +45,8 @@ def test_postgresql_comes_back_with_all_that_it_acknowledged(
     assert run["status"] == "ok", run
     assert "automatic recovery in progress" in logs[0]
     assert logs[0].count("redo done at") == 1
+    fatal = [line for line in logs[0].splitlines() if "FATAL" in line]
+    assert [line for line in fatal if find_complaint(line)] == []  # only that it was asked too early
     seconds = {row["phase"]: row["seconds"] for row in record["phases"]}
     assert 0 < run["recovery_s"] <= seconds["recover"]
     assert list(seconds)[-4:] == ["witness", "stop", "recover", "clean"]

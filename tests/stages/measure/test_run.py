@@ -141,6 +141,7 @@ def test_only_knobs_have_to_agree_between_connections(
         ("1 [Warning] failed to retrieve the MAC address\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
         ("1 [Warning] failed to retrieve the MAC address\n", "1 [Warning] failed to retrieve the MAC address"),
         ("all is well\nready\n", None),
+        ("FATAL:  the database system is starting up\nPANIC:  no space\n", "PANIC:  no space"),
         ("ignored errors: 0 (0.00 per sec.)\n", None),
         ("ignored errors: 0, fatal: out of memory\n", "ignored errors: 0, fatal: out of memory"),
         ("second,operations,errors,mean_us\n1,812,0,1206.1\n", None),

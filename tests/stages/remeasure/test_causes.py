@@ -47,6 +47,29 @@ def test_the_cause_is_the_property_whose_change_removes_the_effect(
     assert (found.causes[0][0] if found.causes else None) == first
 
 
+@pytest.mark.parametrize("what", ["a write unit", "reads"])
+def test_what_could_not_be_measured_is_neither_excluded_nor_refuted(what: str) -> None:
+    name, rule = {"a write unit": ("write_unit", "io_size"), "reads": ("latency", "read_amplification")}[what]
+    found = answer({ITSELF: 2200, "everything": 260, "flush": 1900, "bandwidth": 2190})
+    assert found.conclusion == "several"
+    failed = [{**row, "status": "invalid", "reason": "the machine is slow."} for row in pairs(name, 520)]
+    found.add(name, failed)
+    assert found.conclusion == "device"
+    judged = judge_finding(found, cause(rule), "It is slower.")
+    assert (judged["confirmed"], "sentence" in judged) == ("not_tested", False)
+    assert "there is no result: the machine is slow. Most of it is due to the device;" in (judged["confirmation"] or "")
+    found.add(name, pairs(name, 2190))
+    assert (found.conclusion, found.failures) == ("several", {})
+
+
+def test_that_no_property_is_the_cause_takes_shares_that_surely_are_less_than_half() -> None:
+    found = answer(BOTH)
+    assert found.describe().endswith("No single property explains it, but all of them together do.")
+    found.shares["write_unit"] = Share(0.45, 0.36, 0.52)
+    assert found.conclusion == "device"
+    assert found.describe().endswith("due to the device; these runs cannot tell to which of its properties.")
+
+
 def test_the_way_that_a_flush_without_cost_still_takes_is_part_of_the_flush() -> None:
     """A flush of 37 us, ten per operation: without its cost it still takes 8.4 us, the way to the modelled device."""
     found = answer({ITSELF: 1000, "everything": 710, "flush": 714})
@@ -215,10 +238,10 @@ def test_what_a_layer_would_gain_is_said_of_the_slower_setting_and_explains_noth
     assert "gain" not in rows[ITSELF]
     sentence = judge_finding(found, cause("flush"), "It flushes.")["sentence"]
     assert sentence.startswith(
-        "It flushes. With 32 KiB written per flush instead of 4 KiB, sync=full would be 2x faster"
+        "It flushes. With 32 KiB written per flush instead of 4 KiB, sync = full would be 2x faster"
     )
     assert "queues" not in sentence  # they gain nothing
-    assert "With a flush only when 32 KiB have been gathered, sync=full" in describe_gain_over(34_800.0)
+    assert "With a flush only when 32 KiB have been gathered, sync = full" in describe_gain_over(34_800.0)
 
 
 def describe_gain_over(written_per_flush: float) -> str:
@@ -241,8 +264,8 @@ def test_an_answer_draws_its_conclusion_once(rule: str) -> None:
 def test_the_reference_may_be_the_slower_setting() -> None:
     found = answer({ITSELF: 50, "merged": 50})
     found.add("spread", [{**row, "throughput_ops": 2 * row["throughput_ops"]} for row in pairs("spread", 50)])
-    assert found.gains["merged"].setting == found.gains["spread"].setting == "sync=off"
-    assert "With its requests spread over queues, sync=off would be 99 % faster" in found.describe_gains()
+    assert found.gains["merged"].setting == found.gains["spread"].setting == "sync = off"
+    assert "With its requests spread over queues, sync = off would be 99 % faster" in found.describe_gains()
 
 
 def test_a_rule_that_names_no_cause_gets_the_one_that_was_found() -> None:
@@ -321,14 +344,16 @@ def test_a_gap_between_tiers_is_gone_where_both_devices_show_the_same_effect() -
 
 def test_on_a_device_without_a_model_new_runs_tell_the_effect_alone() -> None:
     said = answer({ITSELF: 2200}, swept(-math.log(11))).describe()
-    assert "4\N{NO-BREAK SPACE}pairs of runs: sync=full is 11x slower (95" in said
+    assert "4\N{NO-BREAK SPACE}pairs of runs: sync = full is 11x slower (95" in said
     assert said.endswith("). The effect reproduced.")
     assert "what-if" not in said
     less = answer({ITSELF: 400}, swept(-math.log(11))).describe()
-    assert "sync=full is 2x slower" in less
+    assert "sync = full is 2x slower" in less
     assert less.endswith("The effect reproduced, but certainly less than half of that in the sweep, 11x slower.")
     gap = replace(ask("disk", Amount(-math.log(2), 0.02, 6)), swept=Amount(-math.log(11), 0.02, 6), followed=False)
-    assert "sync=full did 0.18x as much as on disk, relative to the default. " in answer({ITSELF: 2200}, gap).describe()
+    assert (
+        "sync = full did 0.18x as much as on disk, relative to the default. " in answer({ITSELF: 2200}, gap).describe()
+    )
     assert "e+" not in answer({ITSELF: 60_000}, gap).describe()
 
 

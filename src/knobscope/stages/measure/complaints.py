@@ -20,9 +20,14 @@ _COMPLAINT = re.compile(
 _MILD = re.compile(r"\[(warning|note|system)\]|\bWARNING:", re.IGNORECASE)
 #: A count of none, as sysbench and a generator of one's own print it in every run, and the name of such a column.
 _NONE = re.compile(r"\berrors?\"?\s*[:=]\s*0\b|(?:^|,)errors(?=,|$)", re.IGNORECASE)
-#: How the load client begins a line about an operation that failed, and one that YCSB writes in every run.
+#: How the load client begins a line about an operation that failed.
 _OPERATION = "failed "
-_HARMLESS = "DBWrapper: report latency for each error"
+#: What YCSB writes in every run, and PostgreSQL where it is asked too early whether it is ready.
+_HARMLESS = (
+    "DBWrapper: report latency for each error",
+    "the database system is starting up",
+    "the database system is not yet accepting connections",
+)
 _LONGEST = 300
 
 
@@ -33,7 +38,8 @@ def find_complaint(text: str) -> str | None:
     """
     lines = [line.strip() for line in text.splitlines()]
     operations = [line.removeprefix(_OPERATION) for line in lines if line.startswith(_OPERATION)]
-    complaints = [line for line in lines if _COMPLAINT.search(_NONE.sub("", line)) and not line.startswith(_HARMLESS)]
+    told = [line for line in lines if not any(harmless in line for harmless in _HARMLESS)]
+    complaints = [line for line in told if _COMPLAINT.search(_NONE.sub("", line))]
     complaints.sort(key=lambda line: _MILD.search(line) is not None)
     first = next(iter([*operations, *complaints]), None)
     return first if first is None or len(first) <= _LONGEST else f"{first[:_LONGEST]} ..."
@@ -46,11 +52,12 @@ def tell_complaints(instance: Instance) -> Iterator[None]:
         yield
     except (RunFailedError, ServerFailedError, GeneratorError) as error:
         reason = str(error)
-        for who, text in (("load client", read_logs(instance, "client")), ("server", read_logs(instance, "server"))):
+        disturbance = error.disturbance if isinstance(error, RunFailedError) else None
+        logs = {"load client": read_logs(instance, "client"), "server": read_logs(instance, "server")}
+        for who, text in logs.items() if disturbance is None else ():  # what the machine did, no server complains of
             reason = _add(reason, who, text)
         if reason == str(error):
             reason = _add(reason, "log", error.log_tail)
-        disturbance = error.disturbance if isinstance(error, RunFailedError) else None
         raise RunFailedError(status_of(error), reason, error.log_tail, disturbance) from error
 
 

@@ -18,6 +18,8 @@ from knobscope.tables import WhatIfRunRow
 
 #: A delay is as long as the requests themselves, so that it shows and changes no more than it has to, but no shorter.
 _SHORTEST_US = 100.0
+#: How often pairs of runs on a what-if device are made where too few of them give a result.
+_ATTEMPTS = 2
 #: Room for data that are loaded anew, a copy of them and what runs add to it, over what lies on the device already.
 _ROOM, _LEAST_ROOM = 3, 512 << 20
 
@@ -38,12 +40,23 @@ def answer_questions(
         if not still_open:
             continue
         try:
-            for question, measured in measure_pairs(bench, what_ifs[name], name, list(still_open)):
-                still_open[question].add(name, measured, what_ifs[name].change)
-                runs += measured
+            runs += _ask(bench, what_ifs[name], name, still_open)
         except UserError as error:
             print(f"knobscope: remeasure: {what_ifs[name].name} is left out: {error}", file=sys.stderr)
+            for answer in still_open.values():
+                answer.failures.setdefault(name, str(error))
     return answers, runs
+
+
+def _ask(bench: Bench, device: Device, name: str, answers: Mapping[Question, Answer]) -> list[WhatIfRunRow]:
+    """Return the runs on a what-if device; those of a question without a result, as when runs fail, are made twice."""
+    runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
+    for look in range(_ATTEMPTS):
+        asked = [question for question, answer in answers.items() if look == 0 or name in answer.failures]
+        for question, measured in measure_pairs(bench, device, name, asked, look) if asked else ():
+            runs[question] += measured
+            answers[question].add(name, runs[question], device.change)
+    return [run for of_question in runs.values() for run in of_question]
 
 
 def answer_with_delays(

@@ -37,7 +37,8 @@ _FEWEST_PAIRS = 3
 HALF = 0.5
 #: What-if devices on which the way is all the time that a flush takes: it goes with the cost of flushes.
 _FREE_FLUSHES = ("flush", EVERYTHING)
-Conclusion = Literal["cause", "several", "not_the_device", "not_as_blamed", "undecided", "gone"]
+#: `several`: each property explains less than half; `device`: what the largest one explains is not known.
+Conclusion = Literal["cause", "several", "device", "not_the_device", "not_as_blamed", "undecided", "gone"]
 
 
 @dataclass
@@ -180,6 +181,12 @@ class Answer:
         return sorted(causes, key=lambda cause: -cause[1].estimate)
 
     @property
+    def _is_shared(self) -> bool:
+        """Whether each property was measured, and surely explains less than half."""
+        single = [share for name, share in self.shares.items() if name != EVERYTHING]
+        return not self.failures.keys() - set(LAYERS) and all(share.is_less_than_half for share in single)
+
+    @property
     def conclusion(self) -> Conclusion:
         """What it comes to."""
         if self.is_gone:
@@ -191,7 +198,7 @@ class Answer:
         if self._is_not_the_device:
             return "not_the_device"
         if self.whole is not None and self.whole.is_most:
-            return "several"
+            return "several" if self._is_shared else "device"
         blamed = self.question.blamed  # of `everything` that which remains may be the way to a modelled device
         is_tested = blamed and EVERYTHING not in blamed and blamed <= self.shares.keys()
         return "not_as_blamed" if is_tested and all(share.is_minor for share in self.shares.values()) else "undecided"
@@ -252,6 +259,8 @@ class Answer:
         )
         parts = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares]
         text += f"The share of it that disappears is {join_words(parts)}. " if parts else ""
+        for name, reason in self.failures.items():
+            text += f"With {PROPERTY_WORDS[name]} there is no result: {reason.rstrip('.')}. "
         return text + self._conclude()
 
     def _describe_again(self, repeated_effect: Amount) -> str:
@@ -269,7 +278,7 @@ class Answer:
         """Say in the sweep's own terms, ratios of throughput, how large an effect (or gap) is in new runs."""
         if self.question.other_device is not None or self.repeated_effect is None:
             return f"{self.tell_effect()}. The gap reproduced"
-        return f"{self._setting} is {_words_of(self.repeated_effect)}. The effect reproduced"
+        return f"{self.question.name_setting()} is {_words_of(self.repeated_effect)}. The effect reproduced"
 
     def _describe_smaller(self) -> str:
         """Say that an effect which is there is much smaller than it was."""
@@ -278,14 +287,9 @@ class Answer:
         ratio = loosen_units(describe_change(self.question.swept_effect.mean))
         return f", but certainly less than half of that in the sweep, {ratio}"
 
-    @property
-    def _setting(self) -> str:
-        question = self.question
-        return "the default configuration" if question.knob is None else f"{question.knob}={question.value}"
-
     def tell_effect(self) -> str:
         """Say how much longer or shorter an operation took on the device itself."""
-        amount, question, setting = self.amounts[ITSELF], self.question, self._setting
+        amount, question, setting = self.amounts[ITSELF], self.question, self.question.name_setting()
         unit = "per operation" + (", over all clients" if question.clients > 1 else "")
         if question.is_level:
             time = loosen_units(format_micros(amount.mean - question.remainder.mean))
@@ -298,31 +302,36 @@ class Answer:
         return f"{setting} took {loosen_units(format_micros(abs(amount.mean)))} {more} {unit}"
 
     def _conclude(self) -> str:
-        everything = self.shares.get(EVERYTHING)
         if self.conclusion == "cause":
             name, share = self.causes[0]
             part, role = ("most", "the cause") if share.low >= HALF else ("about half or more", "a cause")
-            if len(self.shares) == 1:
-                return f"That is {part} of it: this property is {role}."
-            return f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}: this property is {role}."
+            most = f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}"
+            return f"{most if len(self.shares) > 1 else f'That is {part} of it'}: this property is {role}."
         if self.conclusion == "not_the_device":
-            gone = share_words(everything) if everything else ""
+            gone = share_words(self.whole) if self.whole else ""
             return f"None of the device's properties is the cause: without all of them, {gone} of it is gone."
         if self.conclusion == "not_as_blamed":
             return "Most of it remains: something else is the cause."
-        if self.conclusion == "several":
-            only = "No single property explains it, but all of them together do."
-            return "Most of it is due to the device." if self.question.blamed else only
-        unknown = "These runs cannot tell what the cause is."
-        if self.causes and self.causes[0][1].is_part and self.causes[0][1].is_less_than_half:
-            unknown = "That is a part of it, and certainly less than half; the cause of the rest is not known."
-        if everything and everything.is_less_than_half and self.most_of_everything:
-            unknown = (
+        if self.conclusion == "several" and not self.question.blamed:
+            return "No single property explains it, but all of them together do."
+        if self.conclusion in ("several", "device"):
+            which = "" if self.conclusion == "several" else "; these runs cannot tell to which of its properties"
+            return f"Most of it is due to the device{which}."
+        return self._admit()
+
+    def _admit(self) -> str:
+        """Say what is known where that is less than the cause."""
+        if (everything := self.whole) and everything.is_less_than_half and self.most_of_everything:
+            return (
                 f"Without any cost of the device, {share_words(everything)} of it is gone, and "
                 f"{share_words(self.most_of_everything)} if the path to the modelled device is included: "
                 "these runs cannot tell whether the device is the cause."
             )
-        return unknown
+        if not self.causes or not self.causes[0][1].is_part:
+            return "These runs cannot tell what the cause is."
+        if self.causes[0][1].is_less_than_half:
+            return "That is a part of it, and certainly less than half; the cause of the rest is not known."
+        return "That is a large part of it; these runs cannot tell whether it is half or more."
 
 
 def _end(value: float) -> float | None:

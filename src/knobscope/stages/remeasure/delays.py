@@ -152,6 +152,8 @@ class DelayedAnswer(Answer):
             return f"Waiting for the device is not the cause: all of it accounts for {share_words(self.whole)}."
         if self.conclusion == "several":
             return "Waiting for no single kind of request explains it, but waiting for all of them together does."
+        if self.conclusion == "device":
+            return "Waiting for the device explains most of it; these runs cannot tell waiting for what."
         return "These runs cannot tell what the cause is."
 
     def _describe_sensitivity(self) -> str:

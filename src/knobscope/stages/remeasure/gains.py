@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from knobscope.specs import value_text
 from knobscope.specs.models.quantity import Size
 from knobscope.stages.remeasure.pairs import list_usable, log_throughput
 from knobscope.stages.remeasure.properties import LAYERS, MERGED
@@ -72,13 +71,5 @@ def find_gain(question: Question, own: Sequence[WhatIfRunRow], other: Sequence[W
     ratio, before = (amount_of([log_throughput(row) for row in of]) for of in (rows, sides[is_reference]))
     written = [size for row in sides[is_reference] if (size := row.get("written_per_flush")) is not None]
     return Gain(
-        _name_setting(question, is_reference=is_reference), ratio.minus(before), fmean(written) if written else None
+        question.name_setting(of_reference=is_reference), ratio.minus(before), fmean(written) if written else None
     )
-
-
-def _name_setting(question: Question, *, is_reference: bool) -> str:
-    knob = question.knob
-    if knob is None:
-        return "the default configuration"
-    reference = question.reference.get(knob) if is_reference and not question.is_level else None
-    return f"{knob}={question.value if reference is None else value_text(reference)}"

@@ -60,9 +60,12 @@ def is_borne_out(answer: Answer, cause: RuleCause) -> bool | None:
     named = [answer.shares[name] for name in properties if name in answer.shares]
     if any(share.is_most for share in named):
         return True
-    if answer.conclusion == "not_the_device" or (named and all(share.is_minor for share in named)):
+    is_unmeasured = any(name in answer.failures for name in properties)
+    if answer.conclusion == "not_the_device" or (
+        named and not is_unmeasured and all(share.is_minor for share in named)
+    ):
         return False
-    if is_unknown or not answer.can_judge(cause):
+    if is_unknown or is_unmeasured or not answer.can_judge(cause):
         return None
     other_shares = [share for name, share in answer.shares.items() if name not in (EVERYTHING, *properties)]
     if any(share.low >= HALF for share in other_shares) and not any(share.is_part for share in named):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from knobscope.specs import Case, Device, StudySpecs, Value, split_configuration
+from knobscope.specs import Case, Dbms, Device, StudySpecs, Value, split_configuration, value_text
 from knobscope.specs.models.rule import RuleSpec
 from knobscope.stages.detect import find_excuse, is_own_knob
 from knobscope.stages.plan import case_space, list_dependents
@@ -24,6 +24,7 @@ from knobscope.stages.remeasure.properties import (
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
 from knobscope.tables.detection import FindingRow
+from knobscope.text.formats import format_value
 
 if TYPE_CHECKING:
     import duckdb
@@ -95,7 +96,7 @@ class Question:
     devices once it shows again on its own device: to those without a property that is `blamed`, or to all where a study
     asks for them.
     A configuration of table `fastest` has a `risk`, no knob, and its changes as value.
-    `clients` is the larger number of client threads of the two configurations.
+    `clients` is the larger number of client threads of the two configurations. `dbms` tells how to write values.
     """
 
     case: Case
@@ -113,6 +114,14 @@ class Question:
     blamed: frozenset[str] = frozenset()
     risk: str | None = None
     clients: int = 1
+    dbms: Dbms | None = None
+
+    def name_setting(self, *, of_reference: bool = False) -> str:
+        """Return the value that is asked about, or its reference value, with its knob: `fsync = off`."""
+        if self.knob is None:
+            return "the default configuration"
+        value = value_text(self.reference[self.knob]) if of_reference and not self.is_level else self.value
+        return f"{self.knob} = {format_value(self.dbms, self.knob, value)}"
 
     def asks(self, name: str) -> bool:
         """Whether it goes on to the what-if device of a property."""
@@ -337,6 +346,7 @@ def _pose(
         is_level=is_level,
         swept=swept if swept is not None and swept.minus(remainder).is_clear() else None,
         clients=max(split_configuration(workload, values)[0].threads for values in (configuration, usual)),
+        dbms=specs.dbms[row["dbms"]],
     )
 
 
