@@ -91,14 +91,13 @@ static __always_inline void remove_flight(struct config_t *c, struct flight_key_
 // Counts what was requested; what did not come is taken back at the end.
 static __always_inline void count_flight(struct flight_t *f)
 {
-    count_access(f->op, f->mode, &f->key, f->inode, f->offset, f->length);
-    if (f->op == SYNC)
-        return;
     u32 index = f->row;
-    struct row_t *row = rows.lookup(&index);
-    if (row)
+    struct row_t *row = f->op != SYNC ? rows.lookup(&index) : 0;
+    if (row) {
         row->bytes += f->length;
-    count_size(index, f->length, 1);
+        count_size(index, row, f->length);
+    }
+    count_access(f->op, f->mode, &f->key, f->inode, f->offset, f->length);
 }
 
 static __always_inline void count_once(struct flight_t *f)

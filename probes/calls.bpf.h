@@ -28,7 +28,8 @@ struct config_t {
 };
 // Which argument (from 1 on) is a descriptor, a length, an offset; row 0 is a call that is not watched.
 struct call_kind_t { u8 row, kind, descriptor, length, offset; };
-struct row_t { u64 calls, errors, bytes, latency_ns, latency[BUCKETS]; };
+// `size`, `repeats`: the size of the last ones, which mostly is that of the next, and how many of them are not in `sizes` yet.
+struct row_t { u64 calls, errors, bytes, latency_ns, size, repeats, latency[BUCKETS]; };
 struct size_key_t {
     u64 bytes;
     u32 row, unused;
@@ -161,14 +162,19 @@ static __always_inline struct file_t *get_file(struct file_key_t *key, u64 inode
     return file;
 }
 
-static __always_inline void count_size(u32 row, u64 bytes, u64 calls)
+static __always_inline void count_size(u32 index, struct row_t *row, u64 bytes)
 {
-    u64 none = 0;
-    struct size_key_t key = {.bytes = bytes, .row = row};
-    u64 *count = sizes.lookup_or_try_init(&key, &none);
+    u64 none = 0, repeats = row->repeats;
+    struct size_key_t key = {.bytes = row->size, .row = index};
+    row->repeats += 1;
+    if (row->size == bytes)
+        return;
+    row->size = bytes;
+    row->repeats = 1;
+    u64 *count = repeats ? sizes.lookup_or_try_init(&key, &none) : 0;
     if (count)
-        __sync_fetch_and_add(count, calls);
-    else
+        __sync_fetch_and_add(count, repeats);
+    else if (repeats)
         lose(LOST_SIZE);
 }
 

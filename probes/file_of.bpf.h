@@ -22,6 +22,11 @@ struct file_key_t {
     u32 device, name;
 };
 
+static __always_inline int is_same(struct file_key_t *a, struct file_key_t *b)
+{
+    return a->inode == b->inode && a->device == b->device && a->name == b->name;
+}
+
 // The struct file that a descriptor of the current process stands for; 0 when there is none.
 static __always_inline u64 find_file(u32 descriptor)
 {

@@ -154,7 +154,7 @@ int on_exit(struct bpf_raw_tracepoint_args *ctx)
     u64 bytes = t->kind.length == FROM_RETURN ? result : t->kind.length ? t->arguments[(t->kind.length - 1) & 7] : 0;
     if (!is_error && t->kind.length) {
         row->bytes += bytes;
-        count_size(index, bytes, 1);
+        count_size(index, row, bytes);
     }
     if (t->kind.kind <= IS_SENDFILE)
         end_synchronous(t, is_error ? -1 : result, now);

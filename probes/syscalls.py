@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -114,13 +115,14 @@ class SyscallProbe:
         """Return the system calls of the run, the files they worked on, and the modes of I/O."""
         self._program.follow(())
         costs = self._program.list_costs()
-        rows = {name: sum_processors(self._program.get("rows", row)) for row, name in enumerate(self._names, 1)}
+        of_processors = {name: self._program.get("rows", row) for row, name in enumerate(self._names, 1)}
+        rows = {name: sum_processors(processors) for name, processors in of_processors.items()}
         return {
             "syscalls": [_summarise_call(name, row) for name, row in rows.items() if row["calls"]],
             "syscall_latency": [
                 {"syscall": name, **bucket} for name, row in rows.items() for bucket in list_buckets(row["latency"])
             ],
-            "syscall_sizes": self._list_sizes(),
+            "syscall_sizes": self._list_sizes(of_processors),
             **self._list_accesses(),
             "io_modes": self._list_modes(self._ended_ns),
             "io_batches": self._list_batches(),
@@ -144,9 +146,12 @@ class SyscallProbe:
     def _sum_losses(self) -> dict[str, int]:
         return {name: sum(self._program.get("losses", reason)) for reason, name in enumerate(_LOSSES)}
 
-    def _list_sizes(self) -> list[Row]:
-        sizes = sorted((key.row, key.bytes, count) for key, count in self._program["sizes"].items())
-        return [{"syscall": self._names[row - 1], "bytes": size, "calls": calls} for row, size, calls in sizes]
+    def _list_sizes(self, of_processors: Mapping[str, Any]) -> list[Row]:
+        sizes = Counter({(self._names[key.row - 1], key.bytes): count for key, count in self._program["sizes"].items()})
+        for name, processors in of_processors.items():
+            for row in processors:
+                sizes[name, row.size] += row.repeats
+        return [{"syscall": name, "bytes": size, "calls": n} for (name, size), n in sorted(sizes.items()) if n]
 
     def _list_accesses(self) -> dict[str, list[Row]]:
         rows, syncs = [], []

@@ -79,9 +79,9 @@ struct thread_t {
     u64 ahead;                // of the scheduler's clock is ours; 0: not known
     u64 delayed;              // that it had spent in queues when it left its processor, by the scheduler
     struct own_t own[OWN_STATES];
-    struct file_key_t file;   // that its system call is about
+    struct file_key_t file;   // that its system call is about, which is among those of the run `file_epoch`
     u64 ended;
-    u32 id, process, is_helper, unused;
+    u32 id, process, is_helper, file_epoch;
     char name[16];
     struct recent_t recent[RECENT];
     u64 gap[6];

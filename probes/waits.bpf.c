@@ -15,12 +15,17 @@
 
 #include "wait.bpf.h"
 
-static __always_inline void remember_file(struct thread_t *t)
+// A thread waits for the same file again and again, which then need not be looked for among those of the run.
+static __always_inline void remember_file(struct config_t *c, struct thread_t *t)
 {
     u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
     u64 file = find_file(FOLLOW(registers, REGISTER_0, u64)), inode = file ? read_u64(file + file__f_inode) : 0;
+    struct file_key_t before = t->file;
     t->has_file = inode && identify(inode, &t->file) != IS_NONE;
-    if (!t->has_file || files.lookup(&t->file))
+    if (!t->has_file || (t->file_epoch == c->epoch && is_same(&before, &t->file)))
+        return;
+    t->file_epoch = c->epoch;
+    if (files.lookup(&t->file))
         return;
     struct about_t about = {};
     describe_file(inode, &about);
@@ -58,7 +63,7 @@ static __always_inline int is_told(struct thread_t *t, struct call_t *call)
     return call ? call->is_plain && t->what.is_io : t->is_helper;
 }
 
-static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
+static __always_inline void block(struct config_t *c, struct thread_t *t, struct arguments_t *ctx)
 {
     u64 task = (u64)bpf_get_current_task_btf();
     u32 flags = FOLLOW(task, task_struct__flags, u32);
@@ -76,7 +81,7 @@ static __always_inline void block(struct thread_t *t, struct arguments_t *ctx)
     if (!is_told(t, call) || t->ends_seen % IN_A_ROW < LOOKED_AT)
         take_stack(t, ctx);
     if (call)
-        remember_file(t);
+        remember_file(c, t);
 }
 
 // Where the processor is idle in a virtual machine, the way into its queue takes many microseconds. The kernel's own
@@ -134,7 +139,7 @@ static __always_inline void leave(struct config_t *c, u32 id, struct thread_t *t
     } else if (!state || ctx->args[0])
         t->state = PREEMPTED;
     else
-        block(t, ctx);
+        block(c, t, ctx);
 }
 
 // A wait whose end was not seen, since the wake-up came before the thread had gone to sleep, is one for a processor.
