@@ -32,7 +32,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -203,25 +203,27 @@ class Monitor:
             raise CommandError("begin: a run is being counted, `end` it first")
         if self._cgroup is None and self._scope == "process":
             raise CommandError("begin: scope `process` needs processes, `follow` them first")
-        self._cpu_before_us = self._cgroup.read_cpu_us() if self._cgroup else 0
-        groups = self._cgroup.directories if self._cgroup else []
-        for probe in self._probes.values():
-            probe.start(groups)
-        if self._trace:
-            self._trace.start()
-        self._began_ns = self._counters.start(groups)
-        self._is_counting = True
-        self._snapshots = [self._counters.sample()]
-        _emit("begun")
+        with _before_others():
+            self._cpu_before_us = self._cgroup.read_cpu_us() if self._cgroup else 0
+            groups = self._cgroup.directories if self._cgroup else []
+            for probe in self._probes.values():
+                probe.start(groups)
+            if self._trace:
+                self._trace.start()
+            self._began_ns = self._counters.start(groups)
+            self._is_counting = True
+            self._snapshots = [self._counters.sample()]
+            _emit("begun")
 
     def _end(self) -> None:
         if not self._is_counting:
             raise CommandError("end: no run is being counted, `begin` one first")
-        self._snapshots.append(self._counters.sample())
-        for probe in self._probes.values():
-            probe.pause()
-        reading = self._counters.stop()
-        self._is_counting = False
+        with _before_others():
+            self._snapshots.append(self._counters.sample())
+            for probe in self._probes.values():
+                probe.pause()
+            reading = self._counters.stop()
+            self._is_counting = False
         if self._trace:
             self._send(*self._trace.take_rest(), reading.end_ns)
         if isinstance(self._cgroup, HeldCgroup):
@@ -260,6 +262,18 @@ class Monitor:
         if self._cgroup:
             self._cgroup.release()
             self._cgroup = None
+
+
+@contextlib.contextmanager
+def _before_others() -> Iterator[None]:
+    """Run before all that waits for a processor: in its turn, on a busy machine, a window begins a second late."""
+    # A container may forbid it; then the caller sees how late it is.
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _parse_pids(command: str, arguments: list[str]) -> list[int]:

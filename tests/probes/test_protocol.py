@@ -48,6 +48,23 @@ def _is_loop(device: Path) -> bool:
     return device.name.startswith("loop")
 
 
+@pytest.mark.parametrize(("without", "is_first"), [([], True), (["--bounding-set", "-sys_nice"], False)])
+def test_counting_begins_before_all_that_waits_for_a_processor(
+    system_python: str, without: list[str], is_first: bool
+) -> None:
+    """Where a container lets nobody go first, it begins in its turn."""
+    if os.geteuid() != 0:
+        pytest.skip("a real-time priority needs root")
+    code = (
+        f"import os, sys; sys.path.append({str(MONITOR.parent)!r}); import monitor\n"
+        "with monitor._before_others():\n    inside = os.sched_getscheduler(0)\n"
+        "print(inside == os.SCHED_RR, os.sched_getscheduler(0) == os.SCHED_OTHER)"
+    )
+    command = [*(["setpriv", *without] if without else []), system_python, "-I", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == [str(is_first), "True"], done.stderr
+
+
 def test_nonsense_is_answered_and_survived(system_python: str, device: str) -> None:
     nonsense = ["bogus\n", "\n", "follow\n", "follow 1 x\n", "follow -1\n", "follow 0\n", "begin now\n", "end\n"]
     nonsense += ["a" * 200_000 + "\n", "follow 99999999999999999999\n", "\x00\xff\n"]
