@@ -13,7 +13,7 @@ import pytest
 
 from knobscope.devices import OpenDevice
 from knobscope.errors import UserError
-from knobscope.stages.characterise import command, profile
+from knobscope.stages.characterise import command, profile, properties
 from knobscope.stages.characterise.kernel import read_kernel_facts
 from knobscope.stages.characterise.others import Others
 from knobscope.stages.characterise.properties import describe_agreement, lower_confidence
@@ -70,6 +70,8 @@ def test_every_property_says_how_sure_it_is_and_why(found: dict[str, Any]) -> No
     assert {"write_unit", "flush", "saturating_depth", "reads_beside_writes", "atomic_write"} <= set(rows)
     assert all(row["confidence"] in ("high", "medium", "low", "not measured") for row in rows.values())
     assert all(row["because"] for row in rows.values())
+    resting = {name for name in rows for start in properties._CURVES if name.startswith(start)}
+    assert rows.keys() - resting == {"atomic_write"}, "the confidence of each follows what others did meanwhile"
     assert "minimum_io_size 512" in rows["write_unit"]["kernel"]
     assert "hardware_queues 1" in rows["saturating_depth"]["kernel"]
 

@@ -18,7 +18,7 @@ _LEVELS: tuple[Confidence, ...] = ("high", "medium", "low", "not measured")
 #: How the name of a property starts -> the curve that it rests on.
 _CURVES = {
     "write_unit": "unit",
-    "preferred": "write_size",
+    "size": "write_size",
     "flush": "flush",
     "saturating": "queue_depth",
     "random": "queue_depth",
