@@ -22,6 +22,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in _SOURCES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
+    gone = source / "build/lib/knobscope/gone.py"
+    gone.parent.mkdir(parents=True)
+    gone.touch()  # as a build of an earlier version leaves it
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", place, source], check=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
@@ -49,6 +52,11 @@ def call(programs: Path, folder: Path, *arguments: str, program: str = "knobscop
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=variables, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
+
+
+def test_a_wheel_has_no_module_of_an_earlier_build(programs: Path) -> None:
+    assert [*programs.parent.rglob("knobscope/cli.py")]
+    assert not [*programs.parent.rglob("knobscope/gone.py")]
 
 
 def test_commands_on_tables_and_traces_need_no_folder(programs: Path, tmp_path: Path) -> None:
@@ -80,5 +88,5 @@ def test_a_second_call_keeps_what_is_there(programs: Path, folder: Path) -> None
     changed.write_text("name: sqlite\n")
     missing.unlink()
     said = call(programs, folder.parent, "init", folder.name)
-    assert "wrote 1 files, kept" in said
+    assert "wrote 1 file, kept" in said
     assert (changed.read_text(), missing.read_text()) == ("name: sqlite\n", text)

@@ -90,6 +90,7 @@ _UNPRINTABLE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(
 #: Halves of characters, as names of files that are no UTF-8 are read: no stream of UTF-8 takes them.
 _UNPRINTABLE += range(0xD800, 0xE000)
 _SHOWN = {code: repr(chr(code))[1:-1] for code in _UNPRINTABLE if chr(code) not in "\n\t"}
+_SHOWN[0xA0] = " "  # no-break spaces are for pages: who searches or splits an output types plain ones
 
 
 class _Printable:
