@@ -25,11 +25,13 @@ class BuildWithFiles(build_py):
 
     def run(self) -> None:
         """Copy the modules, then the files."""
+        package = Path(self.build_lib, "knobscope")
+        if not self.editable_mode:
+            shutil.rmtree(package, ignore_errors=True)  # of an earlier build: it may hold what is gone by now
         super().run()
         if self.editable_mode:
             return
-        target = Path(self.build_lib, "knobscope", "files")
-        shutil.rmtree(target, ignore_errors=True)  # of an earlier build
+        target = package / "files"
         for name in _FILES:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             if Path(name).is_dir():
