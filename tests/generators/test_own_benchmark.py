@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import yaml
+from waiting import wait_until
 
 from knobscope.generators import GeneratorCall, load_data
 from knobscope.generators.output import Output
@@ -59,6 +61,23 @@ def test_the_programs_print_what_is_read(language: str, tmp_path: Path) -> None:
     )
     assert result.operations["ALL"]["ok"] * 1000 == (tmp_path / "log").stat().st_size
     assert result.window_s >= SECONDS - 0.1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "language", ["python", *(pytest.param(name, marks=pytest.mark.long) for name in ("go", "rust"))]
+)
+def test_a_stall_of_seconds_leaves_rows_that_rise(language: str, tmp_path: Path) -> None:
+    """Operations after it take microseconds: a row for each second that has passed would state one twice."""
+    call = [*build(language, tmp_path), str(tmp_path), "2.5", "--sync=never"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as program:
+        assert wait_until(lambda: (tmp_path / "log").exists() and (tmp_path / "log").stat().st_size > 0)
+        program.send_signal(signal.SIGSTOP)
+        time.sleep(2.1)
+        program.send_signal(signal.SIGCONT)
+        text, _ = program.communicate()
+    output = Output([(2.5, line) for line in text.splitlines()], 60, tmp_path, tmp_path, 1)
+    assert len(read_output("generic", output, 1.0).intervals) <= 2
 
 
 def test_the_outputs_of_the_page_are_read(tmp_path: Path) -> None:
