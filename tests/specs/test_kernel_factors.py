@@ -1,5 +1,6 @@
 """Settings of the kernel become knobs: what is planned with them, and what is refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,18 @@ def test_settings_of_the_mount_are_knobs_too_and_one_of_them_risks_data(shelf: P
     assert space.levels["mount.atime"] == ["relatime", "noatime"]
     assert specs.dbms["server"].knobs["mount.barrier"].durability == [False]
     assert specs.dbms["server"].knobs["mount.atime"].mechanism == "kernel"
+
+
+def test_the_settings_of_the_page_go_together(shelf: Path) -> None:
+    device = shelf / "devices/image.yaml"
+    device.write_text(device.read_text().replace("xfs", "ext4"))
+    page = (Path(__file__).parents[2] / "docs/how-to/workload-factors.md").read_text()
+    blocks = re.findall(r"^```yaml\n(factors:\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        text = STUDY.partition("factors:")[0].replace("DEVICE", "image") + block
+        (shelf / "studies/varied.yaml").write_text(text)
+        load_study(shelf / "studies/varied.yaml", shelf, runnable=False)
 
 
 def test_file_systems_are_loaded_each_by_itself(shelf: Path) -> None:
