@@ -107,6 +107,7 @@ ferretdb() {
     module=github.com/FerretDB/FerretDB@v1.24.0
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
+    go mod download "$module" # with -json, a failure would be a part of its answer
     source=$(go mod download -json "$module" | sed -n 's/^.*"Dir": "\(.*\)".*$/\1/p')
     cp -r "$source" "$work/source"
     chmod -R u+w "$work/source"
