@@ -106,6 +106,8 @@ def _write(folder: int, key: str, value: Any) -> None:
         _remove_oldest(folder)
     except OSError as problem:
         _refusals[f"{FOLDER}: {problem.strerror}"] = None
+        with contextlib.suppress(OSError):  # a caller may limit the size of files, again and again
+            os.unlink(part, dir_fd=folder)
 
 
 def _remove_oldest(folder: int) -> None:

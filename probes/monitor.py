@@ -374,6 +374,7 @@ def main() -> int:
     """Watch until stdin ends; return the exit code."""
     options = _parse(sys.argv[1:])
     _handle_stops(_stop)
+    os.chdir("/")  # a caller who fills /tmp and /var/tmp would have temporary files made in a directory of their own
     event = "unavailable"
     try:
         monitor = Monitor(options)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -194,3 +195,15 @@ def test_the_monitor_says_that_it_keeps_nothing(system_python: str) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     found = "/var/cache/knobscope: found owner 0, mode 0777; expected owner 0, mode 0700"
     assert f"programs are compiled at every start: {found}" in json.loads(done.stdout.splitlines()[0])["limits"]
+
+
+def test_what_cannot_be_written_leaves_nothing(folder: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))
+    try:
+        made = keep_twice()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert made == ({"made": 1}, {"made": 2})
+    assert kept.list_refusals() == [f"programs are compiled at every start: {folder}: File too large"]
+    assert list(folder.iterdir()) == []

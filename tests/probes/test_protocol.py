@@ -78,6 +78,16 @@ def test_nonsense_is_answered_and_survived(system_python: str, device: str) -> N
     assert all(answer["event"] == "error" and answer["reason"] for answer in errors)
 
 
+def test_it_makes_no_files_where_its_caller_stands(system_python: str, device: str, tmp_path: Path) -> None:
+    """With /tmp and /var/tmp full, Python makes temporary files there, such as the headers that root compiles."""
+    command = [system_python, "-I", str(MONITOR), "--device", device, "--unit", "4096"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as monitor:
+        assert monitor.stdout is not None
+        assert json.loads(monitor.stdout.readline())["event"] == "ready"
+        assert Path(f"/proc/{monitor.pid}/cwd").readlink() == Path("/")
+        monitor.communicate(b"")
+
+
 def test_programs_are_typed_where_the_kernel_can(system_python: str, device: str) -> None:
     """Where it cannot, they cost more; the monitor says why."""
     version = tuple(int(number) for number in os.uname().release.split("-")[0].split(".")[:2])
