@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from knobscope.generators import events
 from knobscope.generators.events import Client
 from knobscope.generators.failure import GeneratorError
 from knobscope.processes import read_log, read_tail
@@ -54,3 +55,28 @@ def test_what_a_client_with_a_log_of_8_gib_said_last_is_reported(tmp_path: Path)
 
 def test_a_log_that_was_never_written_is_empty(tmp_path: Path) -> None:
     assert read_tail(tmp_path / "log") == ""
+
+
+@pytest.mark.parametrize(
+    ("printed", "reason"),
+    [
+        ("while True: print('x' * 65536, end='')", "a line, or events, of more than 1 MiB"),
+        ('while True: print(\'@knobscope {"event": "acknowledged"}\')', "a line, or events, of more than 1 MiB"),
+        ("print('@knobscope [')", "what is no event: b'@knobscope [\\n'"),
+        ("print('@knobscope ' + '[' * 99999)", "what is no event: "),
+        ("print('@knobscope {\"event\": []}')", "what is no event: "),
+    ],
+    ids=["endless-line", "endless-events", "no-json", "deep", "no-name"],
+)
+def test_a_client_that_prints_nonsense_ends_in_a_sentence(
+    printed: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "MOST_BYTES", 1 << 20)
+    client = Client([sys.executable, "-c", printed], tmp_path / "log", tmp_path, subprocess.Popen)
+    try:
+        with pytest.raises(GeneratorError) as failure:
+            client.wait_for("loaded", 30)
+    finally:
+        client.stop()
+    assert failure.value.kind == "unreadable"
+    assert str(failure.value).startswith(f"the load client printed {reason}")

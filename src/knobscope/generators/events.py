@@ -5,12 +5,12 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from knobscope.generators.failure import GeneratorError
-from knobscope.processes import read_tail
+from knobscope.processes import MOST_BYTES, read_tail
 
 _MARK = b"@knobscope "
 _TAIL_LINES = 30
@@ -63,9 +63,12 @@ class Client:
     def _listen(self) -> None:
         assert self._process.stdout is not None  # noqa: S101
         with self._process.stdout as stdout:
-            for line in stdout:
-                if line.startswith(_MARK) and line.endswith(b"\n"):  # else killed in mid-sentence
-                    self._events.put(json.loads(line.removeprefix(_MARK)))
+            try:
+                for event in _read_events(stdout):
+                    self._events.put(event)
+            except ValueError as problem:  # a DBMS that lives in its client can print what it likes
+                reason = f"the load client printed {problem}"
+                self._events.put({"event": "failed", "kind": "unreadable", "reason": reason})
         self._events.put(None)
 
     def wait_for(self, name: str, timeout: float) -> dict[str, Any]:
@@ -102,6 +105,24 @@ class Client:
     def stop(self) -> None:
         """End the client, by force if need be; returns when it is gone. May be called again."""
         end_process(self._process, self._listener)
+
+
+def _read_events(output: IO[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a client. ValueError: it prints more than is kept of any output, or what is no event."""
+    remaining_bytes = MOST_BYTES
+    while line := output.readline(MOST_BYTES):
+        remaining_bytes -= len(line) if line.startswith(_MARK) else 0
+        if len(line) == MOST_BYTES or remaining_bytes < 0:
+            raise ValueError(f"a line, or events, of more than {MOST_BYTES >> 20} MiB")
+        if not line.startswith(_MARK) or not line.endswith(b"\n"):  # the latter was killed in mid-sentence
+            continue
+        try:
+            event = json.loads(line.removeprefix(_MARK))
+        except (ValueError, RecursionError):
+            event = None
+        if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+            raise ValueError(f"what is no event: {line[:80]!r}")
+        yield event
 
 
 def end_process(process: "subprocess.Popen[bytes]", listener: threading.Thread) -> None:
