@@ -16,6 +16,7 @@ from emulated import find_direct_memory, require_loops
 
 from knobscope.devices import (
     BlockDevice,
+    SettingLostError,
     SettingRefusedError,
     bring_up,
     changed_mounts,
@@ -65,6 +66,17 @@ def test_a_mount_is_put_back_after_a_failure(tmp_path: Path, emulated: Device) -
         with pytest.raises(ZeroDivisionError), changed_mounts([opened.directory], {"atime": "strictatime"}):
             assert not {"noatime", "relatime"} & find_mount(opened.directory).options
             _ = 1 / 0
+        assert "relatime" in find_mount(opened.directory).options
+
+
+def test_a_setting_that_something_else_changes_is_named(tmp_path: Path, emulated: Device) -> None:
+    with open_device(emulated, tmp_path, "study") as opened:
+        point, words = (
+            find_mount(opened.directory).point,
+            "was strictatime when the run began and is noatime at its end",
+        )
+        with pytest.raises(SettingLostError, match=words), changed_mounts([opened.directory], {"atime": "strictatime"}):
+            subprocess.run(["mount", "-o", "remount,noatime", point], check=True)
         assert "relatime" in find_mount(opened.directory).options
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from knobscope.devices.mount_options import changed_mounts
     from knobscope.devices.power import PoweredDisk, open_powered_disk
     from knobscope.devices.preconditioning import precondition
-    from knobscope.devices.queue import SettingRefusedError, changed_queue
+    from knobscope.devices.queue import SettingLostError, SettingRefusedError, changed_queue
     from knobscope.devices.scattering import make_scattering_directory
     from knobscope.devices.scratch import (
         OpenDevice,
@@ -30,6 +30,7 @@ __all__ = [
     "Health",
     "OpenDevice",
     "PoweredDisk",
+    "SettingLostError",
     "SettingRefusedError",
     "bring_up",
     "changed_mounts",
@@ -61,7 +62,7 @@ _HOMES = {
     "mount_options": ("changed_mounts",),
     "power": ("PoweredDisk", "open_powered_disk"),
     "preconditioning": ("precondition",),
-    "queue": ("SettingRefusedError", "changed_queue"),
+    "queue": ("SettingLostError", "SettingRefusedError", "changed_queue"),
     "scattering": ("make_scattering_directory",),
     "scratch": ("OpenDevice", "close_device", "count_scratch_bytes", "open_device", "open_locked", "require_free"),
     "spec": ("load_device",),

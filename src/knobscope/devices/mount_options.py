@@ -11,7 +11,7 @@ from knobscope.devices.folder import DeviceFolder, claim_folder
 from knobscope.devices.mounts import Mount, find_mount
 from knobscope.devices.own_directory import released
 from knobscope.devices.privileged import run_as_root
-from knobscope.devices.queue import SettingRefusedError
+from knobscope.devices.queue import SettingRefusedError, require_kept
 from knobscope.errors import UserError
 from knobscope.processes.view import DEVICES_FOLDER
 
@@ -76,14 +76,17 @@ def changed_mounts(directories: Sequence[Path], settings: Mapping[str, object]) 
 
     They are put back at the end. A file system is changed while it is mounted, and nothing has to be closed for it;
     `data` alone needs it unmounted and mounted again, so that no file in it may be open. Raises SettingRefusedError for
-    a setting that a file system does not take.
+    a setting that a file system does not take, and SettingLostError at the end where one is no longer what it was.
     """
     points = [find_mount(directory).point for directory in directories]
     before = [{setting: _read(point, setting) for setting in settings} for point in points]
     try:
         for point in points:
             _write(point, settings)
-        yield {setting: _read(point, setting) for point in points[:1] for setting in settings}
+        in_force = [{setting: _read(point, setting) for setting in settings} for point in points]
+        yield dict(in_force[0]) if points else {}
+        for point, values in zip(points, in_force, strict=True):
+            require_kept(str(point), values, {setting: _read(point, setting) for setting in values})
     finally:
         for point, values in zip(points, before, strict=True):
             _put_back(point, values)

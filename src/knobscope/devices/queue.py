@@ -20,13 +20,17 @@ class SettingRefusedError(Exception):
     """The kernel does not take a value for a setting of this device, or of its file system."""
 
 
+class SettingLostError(Exception):
+    """Something else has changed a setting since it was made for a run."""
+
+
 @contextmanager
 def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object]) -> Iterator[dict[str, str]]:
     """Set the queues of devices and yield what the kernel then says that they are; they are put back at the end.
 
     `settings` are names below `queue` in sysfs (Documentation/ABI/stable/sysfs-block), and so are those that are
     yielded, of the first device. Raises SettingRefusedError for a value that the kernel does not take, or a device does
-    not keep, and UserError where one cannot be put back.
+    not keep, SettingLostError at the end where one is no longer what it was, UserError where one cannot be put back.
     """
     before = {block: {setting: _read(block, setting) for setting in settings} for block in blocks if settings}
     for block, values in before.items() if os.geteuid() == 0 else ():  # nobody else may change them
@@ -36,9 +40,22 @@ def changed_queue(blocks: Sequence[BlockDevice], settings: Mapping[str, object])
         for block in blocks:
             for setting, value in settings.items():
                 _write(block, setting, str(value))
-        yield {setting: _read(block, setting) for block in blocks[:1] for setting in settings}
+        in_force = {block: {setting: _read(block, setting) for setting in settings} for block in blocks}
+        yield dict(in_force[blocks[0]]) if blocks else {}
+        for block, values in in_force.items():
+            require_kept(block.name, values, {setting: _read(block, setting) for setting in values})
     finally:
         _put_back(before)
+
+
+def require_kept(where: str, begin: Mapping[str, object], end: Mapping[str, object]) -> None:
+    """Raise SettingLostError with the first setting that is another one at the end of a run than at its start."""
+    for setting, value in begin.items():
+        if end[setting] != value:
+            raise SettingLostError(
+                f"{setting} of {where} was {value} when the run began and is {end[setting]} at its end: something "
+                "else, such as a rule of udev, has changed it"
+            )
 
 
 def restore_queue(block: BlockDevice) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from measured_runs import measure_once
 
+from knobscope.devices import OpenDevice
+from knobscope.generators import YcsbRun
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.lifecycle import Readback
 from knobscope.stages.measure.complaints import find_complaint
@@ -72,6 +74,31 @@ def test_a_value_that_is_not_in_force_makes_the_run_invalid(
     run = measure(dbms, short_workload, tmp_path, {"page_size": 8192})["run"]
     assert run["status"] == "invalid"
     assert "page_size=8192 reads back 4096" in run["reason"]
+
+
+def test_a_setting_of_the_kernel_that_something_else_changes_makes_the_run_invalid(
+    sqlite: Dbms,
+    short_workload: Workload,
+    prepare: Callable[..., Snapshot],
+    loop: OpenDevice,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("queues are root's to change")
+    begin, setting = YcsbRun.wait_measuring, Path("/sys/block", loop.block.name, "queue/read_ahead_kb")
+
+    def wait_measuring(self: YcsbRun, timeout: float) -> int:
+        setting.write_text("64")
+        return begin(self, timeout)
+
+    before, snapshot = setting.read_text(), prepare(sqlite, short_workload, loop.directory)
+    monkeypatch.setattr(YcsbRun, "wait_measuring", wait_measuring)
+    configuration = {"queue.read_ahead_kb": 4}
+    run = measure_once(sqlite, short_workload, loop.directory, snapshot, configuration, blocks=[loop.block])["run"]
+    assert run["status"] == "invalid", run
+    assert f"read_ahead_kb of {loop.block.name} was 4 when the run began and is 64 at its end" in run["reason"]
+    assert run["disturbance"] in run["reason"]
+    assert setting.read_text() == before
 
 
 def test_postgresql_run_is_whole_and_leaves_nothing(

@@ -16,6 +16,7 @@ from typing import Any, cast
 from knobscope.devices import (
     BlockDevice,
     OpenDevice,
+    SettingLostError,
     SettingRefusedError,
     changed_mounts,
     changed_queue,
@@ -170,6 +171,8 @@ def _kernel_in_force(bench: Bench, kernel: Mapping[str, Mapping[str, Value]]) ->
             ]
     except SettingRefusedError as error:
         raise RunFailedError("rejected_value", str(error)) from error
+    except SettingLostError as error:
+        raise RunFailedError("invalid", f"not in force: {error}", disturbance=str(error)) from error
 
 
 @contextlib.contextmanager
