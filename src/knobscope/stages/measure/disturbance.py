@@ -20,14 +20,19 @@ _END_S = 0.5
 
 @contextmanager
 def telling_of_limit(limit: MemoryLimit) -> Iterator[None]:
-    """Say of a failure that it is the limit's doing, when a process was killed for memory meanwhile."""
+    """Say of a failure that it is the limit's doing, when a process was killed for memory meanwhile.
+
+    A run that went on without that process fails: what it was there for, a dump for instance, was not done.
+    """
+    words = f"a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
     try:
         yield
-    except (ServerFailedError, GeneratorError) as error:
+    except (RunFailedError, ServerFailedError, GeneratorError) as error:
         if limit.has_killed:
-            message = f"{error}; a process was killed for memory: the workload allows {limit.mib} MiB (memory_mib)"
-            error.args = (message, *error.args[1:])
+            error.args = (f"{error}; {words}", *error.args[1:])
         raise
+    if limit.has_killed:
+        raise RunFailedError("failed_run", words)
 
 
 @contextmanager
