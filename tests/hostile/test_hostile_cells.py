@@ -13,15 +13,22 @@ FORMULA = '=HYPERLINK("http://127.0.0.1/";"x")'
 
 
 @pytest.mark.parametrize(
-    "cell", [FORMULA, "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "-", "=1"]
+    "cell", [FORMULA, "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\n=1", "-", "=1", "\uff1d1"]
 )
 def test_a_cell_that_would_be_calculated_is_a_text(cell: str) -> None:
     head, row = csv.reader(io.StringIO(to_csv([{cell: cell}]), newline=""))
     assert head == row == [f"'{cell}"]
 
 
+def test_a_formula_behind_a_separator_of_other_languages_is_a_text() -> None:
+    cells = [f"x;{FORMULA}", "x\t=1", "-1;=1"]
+    (_, *rows) = csv.reader(io.StringIO(to_csv({"cell": cell} for cell in cells), newline=""))
+    assert rows == [['x;\'=HYPERLINK("http://127.0.0.1/";"x")'], ["x\t'=1"], ["-1;'=1"]]
+
+
 def test_other_cells_stay_as_they_are() -> None:
     row = {"number": -1.5, "text": "-1", "power": "+2e-9", "none": None, "word": 'a,"b"\n=c', "percent": "10 %"}
+    row["list"] = "-1;+2;a=b|-3;-4"
     (read,) = csv.DictReader(io.StringIO(to_csv([row]), newline=""))
     assert read == {**row, "number": "-1.5", "none": ""}
 

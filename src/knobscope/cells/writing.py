@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: What spreadsheets take for a formula, unless it is a number.
-_FORMULA = re.compile(r"(?![-+][0-9.]+(?:[eE][-+]?[0-9]+)?\Z)[=+\-@\t\r\n]")
+#: What spreadsheets take for a formula, unless it is a number: at the start of a cell or, where the language of the
+#: system separates cells by something other than a comma, behind that. Some languages have these signs in full width.
+_FORMULA = re.compile(
+    r"(?:\A|(?<=[;\t]))(?![-+][0-9.]+(?:[eE][-+]?[0-9]+)?(?:\Z|[;\t]))[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]+"
+)
 
 
 def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -25,4 +28,4 @@ def to_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _disarm(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
+    return _FORMULA.sub(r"'\g<0>", cell) if isinstance(cell, str) else cell
