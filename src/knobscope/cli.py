@@ -13,7 +13,7 @@ from typing import Any, TextIO, cast
 
 from knobscope import __version__
 from knobscope.durable_files import DamagedFileError, set_aside
-from knobscope.errors import UserError
+from knobscope.errors import UserError, show_controls
 from knobscope.examples import EXAMPLES, add_examples
 
 #: Commands in the order of the help text, and the modules that add them.
@@ -84,15 +84,6 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
-#: Control characters, and those that turn the direction of text: specs, databases and traces of others may hold them,
-#: and a terminal would obey them.
-_UNPRINTABLE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
-#: Halves of characters, as names of files that are no UTF-8 are read: no stream of UTF-8 takes them.
-_UNPRINTABLE += range(0xD800, 0xE000)
-_SHOWN = {code: repr(chr(code))[1:-1] for code in _UNPRINTABLE if chr(code) not in "\n\t"}
-_SHOWN[0xA0] = " "  # no-break spaces are for pages: who searches or splits an output types plain ones
-
-
 class _Printable:
     """A stream of text that shows control characters instead of sending them."""
 
@@ -103,7 +94,7 @@ class _Printable:
 
     def write(self, text: str) -> int:
         """Write a text; returns its length, as every stream does."""
-        self._stream.write(text.translate(_SHOWN))
+        self._stream.write(show_controls(text))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:

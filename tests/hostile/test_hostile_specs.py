@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import studies
 import yaml
 from canaries import ROOT, STUDY, Canaries, Open
 
@@ -100,6 +101,23 @@ def test_a_study_folder_holds_files_and_directories_only(
     with pytest.raises(UserError, match=r"run\.log: a (symbolic link|pipe, socket or device)"):
         require_own_files(Path("results"))
     canaries.check()
+
+
+@pytest.mark.slow
+def test_names_in_a_study_folder_are_shown_and_not_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    """Snakemake reads the Snakefile: what that prints goes through none of our own streams."""
+    folder, name = studies.make_folder(tmp_path / "folder"), "\x1b]2;title\x07.json"
+    studies.write_study(folder, "small", studies.SMALL)
+    devices = folder / "results/small/devices"
+    devices.mkdir(parents=True)
+    (devices / name).write_text("no JSON")
+    damaged = studies.call_unchecked(folder, "small", "-n")
+    (devices / name).unlink()
+    (devices / name).symlink_to("elsewhere")
+    strange = studies.call_unchecked(folder, "small", "-n")
+    for said in (damaged.stderr, strange.stderr):
+        assert "\x1b" not in said
+        assert r"\x1b]2;title\x07.json" in said
 
 
 @pytest.mark.parametrize("place", [".snakemake", ".snakemake/locks", ".snakemake/log"])

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from knobscope.durable_files import DamagedFileError, read_sealed, set_aside
-from knobscope.errors import UserError
+from knobscope.errors import UserError, show_controls
 from knobscope.sealing import break_seal, check_seal, sealed_output
 
 #: Options with which Snakemake reads the Snakefile and runs no job; then nothing is changed here, either.
@@ -93,7 +93,10 @@ def set_aside_damaged(results: Path) -> list[str]:
 
 def tell_damaged(results: Path, *, sets_aside: bool) -> list[str]:
     """Return a sentence for each damaged output, which is set aside or left for a run to make anew."""
-    return set_aside_damaged(results) if sets_aside else [f"{e}; a run makes it anew" for e in find_damaged(results)]
+    sentences = (
+        set_aside_damaged(results) if sets_aside else [f"{e}; a run makes it anew" for e in find_damaged(results)]
+    )
+    return list(map(show_controls, sentences))
 
 
 def _set_aside(error: DamagedFileError) -> str:
