@@ -79,6 +79,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
     disturbance: Annotated[
         Text | None, "What seems to have ended it from outside, though the default configuration ran well after it."
     ]
+    first_failure: Annotated[
+        Text | None,
+        "Status and reason of a first attempt that failed, where the second one succeeded and nothing outside seems to "
+        "have ended the first; else NULL.",
+    ]
     started_at: Annotated[Time, "When it began (UTC)."]
     machine: Annotated[Text, "Kernel, processor and memory of the machine."]
     session: Annotated[

@@ -92,6 +92,7 @@ def test_a_client_that_is_killed_once_costs_no_run(
         records = [measurer.measure(row) for row in rows]
     assert len(killed) == 1
     assert [record["run"]["status"] for record in records] == ["ok", "ok"]
+    assert not any("first_failure" in record["run"] for record in records)
     assert "the load client was ended by SIGKILL, which knobscope did not send" in capsys.readouterr().err
 
 
@@ -104,6 +105,7 @@ def test_what_fails_once_by_chance_is_measured_again_before_it_counts(
             record = measurer.measure(rows[1])
     assert len(ended) == 1
     assert record["run"]["status"] == "ok"
+    assert record["run"]["first_failure"].startswith("failed_run: the load client ended with code ")
     assert "measured again, once" in capsys.readouterr().err
 
 

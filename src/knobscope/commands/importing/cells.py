@@ -17,7 +17,7 @@ _WHOLE = {"INTEGER": (-(1 << 31), 1 << 31), "BIGINT": (-(1 << 63), 1 << 63), "UB
 #: Figures whose products with each other DuckDB still has.
 _MOST_REAL = 1e18
 #: Texts that may have several lines: words of programs.
-_SEVERAL_LINES = ("reason", "disturbance", "log_tail")
+_SEVERAL_LINES = ("reason", "disturbance", "first_failure", "log_tail")
 #: What would not stay text where it is shown or written: line breaks, escape sequences, marks that turn text around.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _CONTROL_IN_LINES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -176,6 +176,8 @@ class Measurer:
             return record
         self.progress.tell_repeat(run)
         record = measure_run(self._bench_of(planned.configuration), planned.run_id, planned.configuration, snapshot)
+        if record["run"]["status"] == "ok" and run["disturbance"] is None:
+            record["run"]["first_failure"] = f"{run['status']}: {run['reason']}"
         default = self._default
         if record["run"].get("disturbance") is not None and default is not None and default.snapshot is not None:
             bench, is_default = self._bench_of(default.configuration), planned.sentinel is not None

@@ -1,5 +1,6 @@
 """Section "Runs": whether the machine stayed the same, what was counted, and how much the watching can be trusted."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -117,9 +118,9 @@ def run_noise(data: StudyData, case: Case) -> float | None:
 def _case_runs(data: StudyData, case: Case) -> CaseRuns:
     runs = data.rows(
         """
-        SELECT run_id, block_id, session, phase, is_sentinel, status, throughput_ops, started_at, overhead_s, window_s,
-            window_change, window_steady, window_late_s, window_pause_s, window_halves,
-            monitor, lost_events, unattributed_share
+        SELECT run_id, config_id, block_id, session, phase, is_sentinel, status, first_failure, throughput_ops,
+            started_at, overhead_s, window_s, window_change, window_steady, window_late_s, window_pause_s,
+            window_halves, monitor, lost_events, unattributed_share
         FROM runs WHERE dbms = ? AND device = ? AND workload = ?
         ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, session, position
         """,
@@ -220,6 +221,7 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
             (f"{format_seconds(median(overheads))} around {format_seconds(median(windows))} of measurement (median)"),
         )
     ok = [row for row in runs if row["status"] == "ok"]
+    yield from _repeated_facts(ok)
     monitors = sorted({row["monitor"] for row in ok if row["monitor"]})
     yield "Steady windows", _describe_windows(ok)
     yield from _stall_facts(ok)
@@ -232,6 +234,19 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         yield (
             "Reads and writes of unknown origin",
             (f"{format_share(median(shares))} (median), at most {format_share(max(shares))}" if shares else UNKNOWN),
+        )
+
+
+def _repeated_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
+    """Report runs that count and failed at first: their configurations may fail now and then."""
+    repeated = [row for row in ok if row["first_failure"]]
+    if repeated:
+        words, count = Counter(row["first_failure"] for row in repeated).most_common(1)[0]
+        configurations = plural(len({row["config_id"] for row in repeated}), "configuration")
+        yield (
+            "Second attempts",
+            f"⚠ {plural(len(repeated), 'run')} of {configurations} failed at first and succeeded when repeated; "
+            f"{'the reason' if count == len(repeated) else 'most often'}: {words}",
         )
 
 
