@@ -14,7 +14,7 @@ import pytest
 
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
-from knobscope.specs import Workload, load_study
+from knobscope.specs import Program, Workload, load_study
 from knobscope.stages.measure import BlockProgress, Measurer, RunStore
 from knobscope.stages.measure.run import Bench
 from knobscope.stages.plan import plan_sweep
@@ -152,3 +152,20 @@ def test_a_full_disk_ends_the_study_and_blames_no_configuration(open_directory: 
             assert measurer.measure(rows[1])["run"]["status"] == "ok"
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def test_a_program_that_is_replaced_during_the_measurement_ends_it(
+    open_directory: Path, short_workload: Workload
+) -> None:
+    program = open_directory / "program"
+    program.write_text("of one version")
+    with opened(open_directory, short_workload) as (measurer, rows, store):
+        sqlite = measurer.specs.dbms["sqlite"]
+        measurer.specs.dbms["sqlite"] = sqlite.model_copy(update={"paths": {"more": Program(find=[str(program)])}})
+        measurer.measure(rows[0])
+        with (
+            whenever_a_client_runs(lambda _: program.write_text("of another one"), 1),
+            pytest.raises(UserError, match="was replaced during the measurement"),
+        ):
+            measurer.measure(rows[1])
+        assert len(list(store.directory.glob("*.json"))) == 1

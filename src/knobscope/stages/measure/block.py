@@ -198,9 +198,20 @@ class Measurer:
             record["device_health"] = health
         record["run"] |= _identity(self.specs, self.case, planned, self.tier, session, position)
         _require_sentinel(record, planned.sentinel)
+        self._require_same_programs(planned)
         self.store.save(planned.run_id, record)
         self.progress.report(record["run"], planned.configuration, time.monotonic() - begin)
         return record
+
+    def _require_same_programs(self, planned: _Planned) -> None:
+        """Raise UserError when a program or library was replaced: nobody can say which of the two was measured."""
+        version = planned.snapshot.version if planned.snapshot else ""
+        run_id = run_id_of(self.specs, self.case, planned.configuration, version, planned.row, planned.sentinel)
+        if run_id != planned.run_id:
+            raise UserError(
+                f"a program, or a library of the load client, that {self.case.dbms} runs with was replaced during the "
+                "measurement, as by an upgrade; call again: all runs of the study are measured with the new one"
+            )
 
 
 def _require_undisturbed(run: RunRow) -> None:
