@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import studies
+from waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 #: A rule of a user's own, each of whose files says something of its own in every finding.
@@ -159,3 +161,23 @@ def test_progress_has_noted_each_run_of_each_block(small_study: Path) -> None:
     logs = (small_study / "results/small/logs").rglob("measure-*.jsonl")
     noted = {json.loads(line)["run_id"] for file in logs for line in file.read_text().splitlines()}
     assert noted == {run for (run,) in query(small_study, "SELECT run_id FROM runs")}
+
+
+def test_specs_that_are_edited_while_a_study_runs_end_it(device_profile: Path, tmp_path: Path) -> None:
+    """Jobs read specs again: without a look at that, one study would have runs of both, and the report not say so."""
+    folder = studies.make_folder(tmp_path / "edited")
+    study = studies.write_study(folder, "small", studies.SMALL)
+    studies.place_profile(folder, device_profile, "small")
+    store = folder / "results/small/store"
+    with subprocess.Popen(
+        studies.command(folder, "small"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as call:
+        assert wait_until(lambda: any(store.glob("*.json")))
+        study.write_text(studies.SMALL.replace("records: 300", "records: 400").replace("the smallest", "a small"))
+        said, _ = call.communicate()
+    assert call.returncode != 0
+    assert "studies/small.yaml, workloads/ycsb-a.yaml changed after this call of snakemake began" in said, said
+    assert not (folder / "results/small/study.duckdb").exists()
+    studies.call(folder, "small")
+    counts = query(folder, "SELECT phase, count(*) FROM runs GROUP BY phase ORDER BY phase")
+    assert counts == query(device_profile.parents[3], "SELECT phase, count(*) FROM runs GROUP BY phase ORDER BY phase")

@@ -15,7 +15,17 @@ from knobscope.specs.completing.startable import (
 from knobscope.specs.documents.reference import render_reference
 from knobscope.specs.documents.rule_page import render_rules
 from knobscope.specs.documents.schema import render_schemas
-from knobscope.specs.library import Case, StudySpecs, find_case, find_specs, load_study, parse_case, validate_files
+from knobscope.specs.library import (
+    SPECS_VARIABLE,
+    Case,
+    StudySpecs,
+    digest_specs,
+    find_case,
+    find_specs,
+    load_study,
+    parse_case,
+    validate_files,
+)
 from knobscope.specs.models.choice import KnobChoice
 from knobscope.specs.models.client_host import ClientHost
 from knobscope.specs.models.dbms import Clash, Dbms, is_factor
@@ -65,6 +75,7 @@ __all__ = [
     "FETCH_DRIVERS",
     "OUTPUT_PARSERS",
     "SHIPPED_RULES",
+    "SPECS_VARIABLE",
     "TPCC",
     "TPCDS",
     "TPCH",
@@ -114,6 +125,7 @@ __all__ = [
     "check_prior_version",
     "clients_directory",
     "digest_of",
+    "digest_specs",
     "driver_directory",
     "factor_knob",
     "find_case",

@@ -1,12 +1,16 @@
 """Loads studies: what a study names is read, checked and completed. All problems of all files are reported together."""
 
+import hashlib
+import json
+import os
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from knobscope.errors import UserError
 from knobscope.specs.completing.layout_knobs import name_devices
+from knobscope.specs.completing.products import select_before_verdicts
 from knobscope.specs.completing.study import complete_dbms, join_studies, name_knobs
 from knobscope.specs.models.dbms import Dbms
 from knobscope.specs.models.device import Device
@@ -15,10 +19,14 @@ from knobscope.specs.models.prior import Prior
 from knobscope.specs.models.rule import SHIPPED_RULES, Rule
 from knobscope.specs.models.study import Study
 from knobscope.specs.models.workload import Workload
+from knobscope.specs.reading.base import SpecModel
 from knobscope.specs.reading.source import SpecErrors, SpecProblem, show_path
 from knobscope.specs.reading.validate import list_renamed_keys
 from knobscope.specs.shelf import KINDS, Reader, Shelf, read_shelf
 from knobscope.specs.study_checks import check_study
+
+#: What `digest_specs` says of a study that a pipeline works on, for its jobs, which read the specs again.
+SPECS_VARIABLE = "KNOBSCOPE_SPECS"
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,8 @@ def load_study(
     With `runnable`, programs and device directories must exist on this machine (`root` is what relative device
     paths start from), or only those of the DBMSs and devices that it names: a cluster's node need not have more than
     what it measures. Only with `ask_versions` a command of a spec is run: programs are asked for their versions, for
-    `since` and `until`. Raises SpecErrors with all problems of all files.
+    `since` and `until`. Raises SpecErrors with all problems of all files, and UserError in a job of a pipeline that has
+    read other specs.
     """
     shelf = read_shelf(path, root, runnable)
     if problems := check_study(shelf, ask_versions=ask_versions):
@@ -104,7 +113,9 @@ def load_study(
     devices = [device.notice for device in shelf.devices.values() if device.notice]
     for notice in [*list_renamed_keys(shelf.document, Study), *devices]:
         print(f"knobscope: {show_path(path)}: {notice}", file=sys.stderr)
-    return complete_study(shelf)
+    specs = complete_study(shelf)
+    _require_unchanged(specs)
+    return specs
 
 
 def complete_study(shelf: Shelf) -> StudySpecs:
@@ -125,6 +136,34 @@ def complete_study(shelf: Shelf) -> StudySpecs:
         shelf.rules,
         {name: knobs.left_out for name, knobs in named.items()},
     )
+
+
+def digest_specs(specs: StudySpecs) -> dict[str, str]:
+    """Return digests of a study and of what it names, by kind and name; what only verdicts go by does not count."""
+    kinds: dict[str, Mapping[str, SpecModel]] = {
+        "dbms": specs.dbms,
+        "devices": specs.devices,
+        "workloads": specs.workloads,
+        "generators": specs.generators,
+        "studies": {specs.study.name: specs.study},
+    }
+    models = {f"{kind}/{name}": model for kind, named in kinds.items() for name, model in named.items()}
+    texts = {name: json.dumps(select_before_verdicts(model), default=str) for name, model in models.items()}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
+
+
+def _require_unchanged(specs: StudySpecs) -> None:
+    """Raise UserError where the pipeline of this job has read other specs: one study would have runs of both."""
+    before: dict[str, str] = json.loads(os.environ.get(SPECS_VARIABLE, "{}"))
+    if f"studies/{specs.study.name}" not in before:
+        return
+    now = digest_specs(specs)
+    if changed := sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
+        names = ", ".join(f"{name}.yaml" for name in changed)
+        raise UserError(
+            f"{names} changed after this call of snakemake began, so runs from now on would not fit those before; call "
+            "again, and what the change concerns is measured anew"
+        )
 
 
 def find_specs(paths: Iterable[Path]) -> list[Path]:

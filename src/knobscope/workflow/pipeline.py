@@ -5,6 +5,7 @@ anew and a changed comment does nothing.
 """
 
 import atexit
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import Any, Literal
 from knobscope.errors import UserError
 from knobscope.identity import data_identity, hash_identity, run_identity, varied_knobs
 from knobscope.processes import PIPELINE_VARIABLE
-from knobscope.specs import Case, StudySpecs, load_study, parse_case, select_fields
+from knobscope.specs import SPECS_VARIABLE, Case, StudySpecs, digest_specs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.specs.models.study import Remeasure
 from knobscope.stages.detect import check_queries
@@ -71,6 +72,7 @@ class Pipeline:
             workflow.global_resources.setdefault(name, 1)
         if workflow.remote_exec:
             return pipeline
+        os.environ[SPECS_VARIABLE] = json.dumps(digest_specs(pipeline.specs))
         for sentence in recovery.tell_damaged(Path(pipeline.results), sets_aside=runs):
             print(f"knobscope: {sentence}", file=sys.stderr)
         if runs and config.get("retry_failed"):

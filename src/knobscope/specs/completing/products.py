@@ -5,7 +5,7 @@ an error as soon as its model is used, so a new field cannot be forgotten. A mod
 whatever the field that holds it decides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal
 
@@ -40,6 +40,10 @@ Product = Literal[
     "report",
     "nothing",
 ]
+
+#: What comes of runs that are all there.
+_LATE = {"verdict", "remeasure", "report"}
+_Choice = Callable[[type[SpecModel]], frozenset[str]]
 
 #: Model -> products -> fields.
 FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
@@ -132,16 +136,31 @@ def _fields_of(model: type[SpecModel], product: Product) -> frozenset[str]:
     )
 
 
+@cache
+def _fields_before_verdicts(model: type[SpecModel]) -> frozenset[str]:
+    late = {name for products, names in FIELDS[model].items() if {*products.split()} <= _LATE for name in names.split()}
+    return frozenset(model.model_fields.keys() - late)
+
+
 def select_fields(spec: SpecModel, product: Product) -> dict[str, Any]:
     """Return those fields of a spec that decide on a product, as JSON can hold them."""
-    return {name: _select(getattr(spec, name), product) for name in sorted(_fields_of(type(spec), product))}
+    return _select_of(spec, lambda model: _fields_of(model, product))
 
 
-def _select(value: Any, product: Product) -> Any:
+def select_before_verdicts(spec: SpecModel) -> dict[str, Any]:
+    """Return those fields of a spec that decide on more than verdicts and what follows them, as JSON can hold them."""
+    return _select_of(spec, _fields_before_verdicts)
+
+
+def _select_of(spec: SpecModel, choose: _Choice) -> dict[str, Any]:
+    return {name: _select(getattr(spec, name), choose) for name in sorted(choose(type(spec)))}
+
+
+def _select(value: Any, choose: _Choice) -> Any:
     if isinstance(value, SpecModel):
-        return select_fields(value, product) if type(value) in FIELDS else value.model_dump(mode="json")
+        return _select_of(value, choose) if type(value) in FIELDS else value.model_dump(mode="json")
     if isinstance(value, dict):
-        return {str(key): _select(inner, product) for key, inner in value.items()}
+        return {str(key): _select(inner, choose) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_select(inner, product) for inner in value]
+        return [_select(inner, choose) for inner in value]
     return value
