@@ -29,6 +29,10 @@ class Effect:
         low, high = self.interval or (self.estimate, self.estimate)
         return (low, high) if sign > 0 else (-high, -low)
 
+    def look(self, sign: int = 1) -> str:
+        """Return how its mark looks where a change of this sign is better."""
+        return ("better" if sign * self.estimate > 0 else "worse") if self.clear else "unclear"
+
     def describe_interval(self) -> str:
         """Return the interval as x-fold changes, or that there is none."""
         if self.interval is None:
@@ -123,6 +127,46 @@ def fold_scale(frame: Frame, effects: Sequence[Effect | None], sign: int = 1) ->
     return Scale(low - pad, high + pad, frame.left, frame.right)
 
 
+@dataclass(frozen=True)
+class ChangeAxis:
+    """Where a change is in a panel; better is always on the right."""
+
+    frame: Frame
+    scale: Scale
+    sign: int
+
+    @classmethod
+    def draw(
+        cls, canvas: Canvas, frame: Frame, panel: MetricPanel, effects: Sequence[Effect | None], title_at: float
+    ) -> "ChangeAxis":
+        """Draw axis and title of a panel."""
+        scale = fold_scale(frame, effects, panel.sign)
+        if panel.noise:
+            left, right = scale(-2 * panel.noise), scale(2 * panel.noise)
+            canvas.rect(left, frame.top, right - left, frame.height, "noise", "two standard deviations of a single run")
+        low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
+        ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
+        draw_x_axis(canvas, frame, ticks, grid=True)
+        canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
+        canvas.text(title_at, frame.top - 30, panel.title, "strong")
+        return cls(frame, scale, panel.sign)
+
+    def name_directions(self, canvas: Canvas, worse: tuple[str, str], better: tuple[str, str]) -> None:
+        """Write which way is worse and which is better, each a text and its look."""
+        canvas.text(self.scale(0) - 6, self.frame.top - 8, f"← {worse[0]}", worse[1], "end")
+        canvas.text(self.scale(0) + 6, self.frame.top - 8, f"{better[0]} →", better[1])
+
+    def draw_effect(self, canvas: Canvas, effect: Effect, y: float, look: str, tip: str, risky: bool = False) -> None:
+        """Draw an effect with its interval; an end outside the panel gets an arrow."""
+        ends = effect.signed(self.sign)
+        canvas.line((self.scale(ends[0]), y), (self.scale(ends[1]), y), f"interval {look}".rstrip())
+        for end, arrow in zip(ends, "‹›", strict=True):
+            if not self.scale.holds(end):
+                canvas.text(self.scale(end), y + 4, arrow, "tick", "middle")
+        mark = canvas.diamond if risky else canvas.dot
+        mark(self.scale(self.sign * effect.estimate), y, 5.5 if risky else 4.5, f"mark {look}".rstrip(), tip)
+
+
 def _draw_panel(
     canvas: Canvas,
     frame: Frame,
@@ -133,50 +177,19 @@ def _draw_panel(
     short: bool,
 ) -> None:
     effects = [row.effects[index] for _, members in groups for row in members]
-    scale = fold_scale(frame, effects, panel.sign)
-    if panel.noise:
-        left, right = scale(-2 * panel.noise), scale(2 * panel.noise)
-        canvas.rect(left, frame.top, right - left, frame.height, "noise", "two standard deviations of a single run")
-    low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
-    ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
-    draw_x_axis(canvas, frame, ticks, grid=True)
-    canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
-    canvas.text(0 if short else frame.left, frame.top - 30, panel.title, "strong")
-    canvas.text(scale(0) - 6, frame.top - 8, f"← {panel.worse}", "worse", "end")
-    canvas.text(scale(0) + 6, frame.top - 8, f"{panel.better} →", "better")
+    axis = ChangeAxis.draw(canvas, frame, panel, effects, 0 if short else frame.left)
+    axis.name_directions(canvas, (panel.worse, "worse"), (panel.better, "better"))
     y = frame.top
     for _, members in groups:
         canvas.line((0 if index == 0 or short else frame.left, y + 1), (frame.right, y + 1), "grid")
         y += _HEAD
         for row in members:
             if (effect := row.effects[index]) is not None:
-                _draw_effect(canvas, frame, scale, panel, row, effect, y + _ROW / 2, short=short)
+                tip = f"{row.group} = {row.label}: {panel.describe(effect)} ({effect.describe_interval()})"
+                axis.draw_effect(canvas, effect, y + _ROW / 2, effect.look(panel.sign), tip, row.durability)
+                words = _tell(effect, short=short)
+                canvas.text(frame.right + 10, y + _ROW / 2 + 4, words, "value" if effect.clear else "tick")
             y += _ROW
-
-
-def _draw_effect(
-    canvas: Canvas,
-    frame: Frame,
-    scale: Scale,
-    panel: MetricPanel,
-    row: ForestRow,
-    effect: Effect,
-    y: float,
-    *,
-    short: bool,
-) -> None:
-    ends = effect.signed(panel.sign)
-    change = panel.sign * effect.estimate
-    look = ("better" if change > 0 else "worse") if effect.clear else "unclear"
-    canvas.line((scale(ends[0]), y), (scale(ends[1]), y), f"interval {look}")
-    for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
-        if not scale.holds(end):
-            canvas.text(scale(end), y + 4, arrow, "tick", "middle")
-    change_text = panel.describe(effect)
-    tip = f"{row.group} = {row.label}: {change_text} ({effect.describe_interval()})"
-    mark = canvas.diamond if row.durability else canvas.dot
-    mark(scale(change), y, 5.5 if row.durability else 4.5, f"mark {look}", tip)
-    canvas.text(frame.right + 10, y + 4, _tell(effect, short=short), "value" if effect.clear else "tick")
 
 
 def _tell(effect: Effect, *, short: bool) -> str:
@@ -229,7 +242,7 @@ def _draw_span(canvas: Canvas, scale: Scale, span: Span, y: float) -> None:
     for effect, value, sign in ((span.slow, span.slow_value, -1), (span.fast, span.fast_value, 1)):
         text, end, side = _span_label(effect, value)
         if side == sign:
-            look = ("better" if side > 0 else "worse") if effect.clear else "unclear"
+            look = effect.look()
             canvas.dot(scale(end), y, 4.5, f"mark {look}", f"{value}: {describe_change(end)}")
             canvas.text(scale(end) + side * 9, y + 4, text, "tick", "start" if side > 0 else "end")
 

@@ -1,14 +1,13 @@
 """Two effects of the same value side by side, and their ratio (a dumbbell plot and a forest plot)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from knobscope.figures.axes import Frame, draw_x_axis
+from knobscope.figures.axes import Frame
 from knobscope.figures.canvas import Canvas, cut_text, text_width
 from knobscope.figures.figure import WIDE
-from knobscope.figures.forest import Effect, MetricPanel, fold_scale, shorten
-from knobscope.figures.scales import Scale, fold_ticks
+from knobscope.figures.forest import ChangeAxis, Effect, MetricPanel, shorten
 from knobscope.text.formats import UNKNOWN, format_fold
 
 _ROW, _HEAD = 34, 26
@@ -17,7 +16,7 @@ _OFFSET = 6.5  # pixels of A above and of B below the middle of a row
 _RATIO_NUMBERS = 142  # pixels for "9.8x (9.1x – 10.6x)"
 _EFFECT_NUMBERS = 62  # pixels for "A 9.8x"
 #: Looks of both sides; which one is above the other says the same as colour.
-_LOOKS = {"A": "", "B": " value-bar"}
+_LOOKS = {"A": "", "B": "value-bar"}
 
 
 @dataclass(frozen=True)
@@ -71,44 +70,11 @@ def _draw_labels(canvas: Canvas, groups: _Groups, top: float) -> None:
             y += _ROW
 
 
-def _draw_axis(
-    canvas: Canvas, frame: Frame, panel: MetricPanel, effects: Sequence[Effect | None], texts: tuple[str, str, str]
-) -> "_Position":
-    """Draw title, directions and axis of a panel; returns where a change lies, better always being on the right."""
-    title, worse, better = texts
-    scale = fold_scale(frame, effects, panel.sign)
-    low, high = (scale.low, scale.high) if panel.sign > 0 else (-scale.high, -scale.low)
-    ticks = [(scale(panel.sign * value), text) for value, text in fold_ticks(low, high, int(frame.width / 42))]
-    draw_x_axis(canvas, frame, ticks, grid=True)
-    canvas.line((scale(0), frame.top - 4), (scale(0), frame.bottom), "zero")
-    canvas.text(0 if frame.left < 200 else frame.left, frame.top - 32, title, "strong")
-    canvas.text(scale(0) - 6, frame.top - 9, f"← {worse}", "tick", "end")
-    canvas.text(scale(0) + 6, frame.top - 9, f"{better} →", "tick")
-    return _Position(frame, scale, panel.sign)
-
-
-@dataclass(frozen=True)
-class _Position:
-    """Where a change is in a panel."""
-
-    frame: Frame
-    scale: Scale
-    sign: int
-
-    def draw(self, canvas: Canvas, effect: Effect, y: float, look: str, tip: str) -> None:
-        """Draw an effect with its interval; an end outside the panel gets an arrow."""
-        ends = effect.signed(self.sign)
-        canvas.line((self.scale(ends[0]), y), (self.scale(ends[1]), y), f"interval{look}")
-        for end, arrow in ((ends[0], "‹"), (ends[1], "›")):
-            if not self.scale.holds(end):
-                canvas.text(self.scale(end), y + 4, arrow, "tick", "middle")
-        canvas.dot(self.scale(self.sign * effect.estimate), y, 4.5, f"mark{look}", tip)
-
-
 def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Groups) -> None:
     """Draw A above B in each row, and a line between them."""
     effects = [effect for _, members in groups for row in members for effect in (row.a, row.b)]
-    at = _draw_axis(canvas, frame, panel, effects, (f"{panel.title} in A and in B", panel.worse, panel.better))
+    axis = ChangeAxis.draw(canvas, frame, replace(panel, title=f"{panel.title} in A and in B"), effects, 0)
+    axis.name_directions(canvas, (panel.worse, "tick"), (panel.better, "tick"))
     y = frame.top
     for _, members in groups:
         canvas.line((0, y + 1), (frame.right, y + 1), "grid")
@@ -116,7 +82,7 @@ def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Gro
         for row in members:
             middle = y + _ROW / 2
             if row.a and row.b:
-                x = [at.scale(at.sign * effect.estimate) for effect in (row.a, row.b)]
+                x = [axis.scale(axis.sign * effect.estimate) for effect in (row.a, row.b)]
                 canvas.line((x[0], middle - _OFFSET), (x[1], middle + _OFFSET), "link")
             for (letter, effect), side in zip(row.effects().items(), (-1, 1), strict=True):
                 level = middle + side * _OFFSET
@@ -124,7 +90,7 @@ def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Gro
                     tip = (
                         f"{letter}: {row.group} = {row.label}: {panel.describe(effect)} ({effect.describe_interval()})"
                     )
-                    at.draw(canvas, effect, level, _LOOKS[letter], tip)
+                    axis.draw_effect(canvas, effect, level, _LOOKS[letter], tip)
                 label = f"{letter} {format_fold(effect.estimate) if effect else UNKNOWN}"
                 canvas.text(frame.right + 10, level + 4, label, "value line-a" if letter == "B" else "tick")
             y += _ROW
@@ -133,20 +99,18 @@ def _draw_effects(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Gro
 def _draw_ratios(canvas: Canvas, frame: Frame, panel: MetricPanel, groups: _Groups, *, short: bool) -> None:
     """Draw the ratio of B's effect to A's; clear ones are filled."""
     ratios = [row.ratio for _, members in groups for row in members]
-    at = _draw_axis(
-        canvas, frame, panel, ratios, ("B's effect against A's", f"{panel.worse} in B", f"{panel.better} in B")
-    )
+    left = 0 if short else frame.left
+    axis = ChangeAxis.draw(canvas, frame, replace(panel, title="B's effect against A's"), ratios, left)
+    axis.name_directions(canvas, (f"{panel.worse} in B", "tick"), (f"{panel.better} in B", "tick"))
     y = frame.top
     for _, members in groups:
-        canvas.line((0 if short else frame.left, y + 1), (frame.right, y + 1), "grid")
+        canvas.line((left, y + 1), (frame.right, y + 1), "grid")
         y += _HEAD
         for row in members:
             middle = y + _ROW / 2
             if row.ratio:
-                change = panel.sign * row.ratio.estimate
-                look = ("better" if change > 0 else "worse") if row.ratio.clear else "unclear"
-                tip = f"{row.group} = {row.label}: {format_fold(row.ratio.estimate)} ({row.ratio.describe_interval()})"
-                at.draw(canvas, row.ratio, middle, f" {look}", tip)
+                tip = f"{row.group} = {row.label}: {_tell_ratio(row.ratio)}"
+                axis.draw_effect(canvas, row.ratio, middle, row.ratio.look(panel.sign), tip)
                 label = format_fold(row.ratio.estimate) if short else _tell_ratio(row.ratio)
                 canvas.text(frame.right + 10, middle + 4, label, "value" if row.ratio.clear else "tick")
             else:
