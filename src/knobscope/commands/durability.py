@@ -4,10 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from knobscope.document_part import Part
 from knobscope.documents import add_json_argument, write_document
@@ -23,23 +22,20 @@ from knobscope.text.formats import format_count, plural
 _FEWEST_CUTS = 3
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A setting, and what its cuts did; the default configuration has no knob.
-
-    `change` are other knobs without which it would have no effect.
-    """
+class Tried(Part):
+    """A setting, and what the power cuts did; the default configuration has no knob."""
 
     knob: str | None
     value: Value | None
-    is_risky: bool  # by the spec
-    change: dict[str, Value]
-    cuts: list[PowerCut]
-    failure: str = ""  # why there are no more of them
+    is_risky: bool = Field(description="Whether the spec marks the value as a risk.")
+    change: dict[str, Value] = Field(description="Other knobs that are set with it, without which it does nothing.")
+    cuts: list[PowerCut] = Field(description="`lost` is null where the DBMS did not come back.")
+    failure: str = Field(description="Why it could not be tried, or not as often; empty where it was.")
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def loses(self) -> bool:
-        """Whether a cut lost a row, or the DBMS."""
+        """Whether a cut lost an acknowledged row, or the DBMS."""
         return count_losses(self.cuts) > 0
 
     def is_wrong(self, default: "Tried") -> bool:
@@ -75,24 +71,12 @@ class Tried:
         return "; ".join(parts) or f"kept all {rows} acknowledged rows in {cuts}"
 
 
-class SettingPart(Part):
-    """A setting, and what the power cuts did; the default configuration has no knob."""
-
-    knob: str | None
-    value: Value | None
-    is_risky: bool = Field(description="Whether the spec marks the value as a risk.")
-    change: dict[str, Value] = Field(description="Other knobs that are set with it, without which it does nothing.")
-    cuts: list[PowerCut] = Field(description="`lost` is null where the DBMS did not come back.")
-    failure: str = Field(description="Why it could not be tried, or not as often; empty where it was.")
-    loses: bool = Field(description="Whether a cut lost an acknowledged row, or the DBMS.")
-
-
 class DurabilityDocument(Part):
     """What `knobscope durability` writes."""
 
     dbms: str
     cuts: int = Field(description="Power cuts of each setting.")
-    settings: list[SettingPart] = Field(description="The default configuration first.")
+    settings: list[Tried] = Field(description="The default configuration first.")
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -111,11 +95,12 @@ def _run(args: argparse.Namespace) -> int:
     with open_cutter(args.directory) as cut:
         for knob, value, is_risky, change in settings:
             own = {} if knob is None or value is None else {knob: value}
-            tried = Tried(knob, value, is_risky, change, *cut(dbms, workload, default | change | own, args.cuts))
+            cuts, failure = cut(dbms, workload, default | change | own, args.cuts)
+            tried = Tried(knob=knob, value=value, is_risky=is_risky, change=change, cuts=cuts, failure=failure)
             everything.append(tried)
             print(tried.describe(everything[0]), file=sys.stderr if args.json == "-" else sys.stdout, flush=True)
-    rows = [asdict(tried) | {"loses": tried.loses} for tried in everything]
-    write_document(args, {"dbms": dbms.name, "cuts": args.cuts, "settings": rows})
+    document = DurabilityDocument(dbms=dbms.name, cuts=args.cuts, settings=everything)
+    write_document(args, document.model_dump())
     return int(any(tried.is_wrong(everything[0]) or tried.failure for tried in everything))
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +117,11 @@ def test_leaders_of_the_measured_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_table_is_sorted_by_its_first_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_is_sorted_by_its_first_figure(tmp_path: Path, prints: Callable[..., str]) -> None:
     """It used to be sorted by the score and to show another figure, without a header: 1.12 stood above 1.19."""
     table = tmp_path / "runs.csv"
     known_grid().iloc[::3].to_csv(table, index=False)
-    assert main(["rank", str(table), "--response", "y", "--log"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = prints("rank", table, "--response", "y", "--log").splitlines()
     assert lines[0] == "page matters most for ln(y); 3 of 6 knobs are above noise."
     assert lines[2] == "What matters for ln(y), by extra_trees on 144 rows."
     assert lines[4].split() == ["rank", "90", "%", "interval", "knob", "score", "[%]", "R2", "lost", "above", "noise"]
@@ -134,11 +134,10 @@ def test_the_table_is_sorted_by_its_first_figure(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.slow
-def test_the_document_can_be_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_can_be_the_output(tmp_path: Path, prints: Callable[..., str]) -> None:
     table = tmp_path / "runs.csv"
     known_grid().head(60).to_csv(table, index=False)
-    assert main(["rank", str(table), "--response", "y", "--model", "anova", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 60
+    assert json.loads(prints("rank", table, "--response", "y", "--model", "anova", "--json", "-"))["rows"] == 60
 
 
 def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,17 +17,22 @@ from knobscope.statistics.models import MODELS
 _NEVER = {"rate": 1.0, "stopped": False, "reason": "R2 reaches 0.9 on 3 of 10 splits (smallest 0.712)"}
 
 
+def accuracy(sampling: str, model: str, rate: float, *shares: tuple[float, float, float] | None) -> Accuracy:
+    figures = dict(zip(("r2", "mismatched"), shares, strict=True))
+    return Accuracy(sampling=sampling, model=model, rate=rate, settings=round(1000 * rate), **figures)
+
+
 def make_page(*, all_stopped: bool = True) -> str:
     """Render a page of made-up figures: long names, curves that end together, and one that no model could fit."""
     rates = np.linspace(0.05, 0.5, 10)
     pairs = [*((name, "auto") for name in SAMPLERS), *(("active", name) for name in MODELS if name != "auto")]
     accuracies = [
-        Accuracy(sampling, model, rate, round(1000 * rate), (r2 - 0.04, r2, r2), (0.0, 1 - r2, 1 - r2))
+        accuracy(sampling, model, rate, (r2 - 0.04, r2, r2), (0.0, 1 - r2, 1 - r2))
         for number, (sampling, model) in enumerate(pairs)
         for rate in rates
         for r2 in [1 - np.exp(-(3 + number) * rate)]
         if model != "mlp"
-    ] + [Accuracy("active", "mlp", 0.05, 50, None, None)]
+    ] + [accuracy("active", "mlp", 0.05, None, None)]
     trials = [{"rate": rate, "stopped": True, "reason": "R2"} for rate in (0.1, 0.15, 0.1, 0.2)]
     result = {
         "table": "a/grid.csv",

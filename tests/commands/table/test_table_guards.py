@@ -87,8 +87,8 @@ def test_a_knob_that_alone_follows_the_order_of_the_rows_is_named(levels: list[i
     frame, speed = design(rows=200)
     frame["size"] = np.repeat(levels, 50)
     guards = guard(frame, speed * np.exp(-np.arange(200) / 400))
-    assert guards.ordered is not None and guards.ordered.knobs == ("size",)
-    assert guards.ordered.text().startswith("only size follows the order of the rows: if they were measured in")
+    assert guards.ordered is not None and guards.ordered.knobs == ["size"]
+    assert guards.ordered.text.startswith("only size follows the order of the rows: if they were measured in")
     assert guards.doubt() is None
     shuffled = frame.sample(frac=1, random_state=1)
     assert guard(shuffled, speed).ordered is None
@@ -104,7 +104,7 @@ def test_a_limit_is_named_and_a_design_keeps_its_trust() -> None:
     frame, speed = design()
     guards = guard(frame, np.minimum(speed, np.quantile(speed, 0.8)))
     assert guards.censored is not None and guards.censored.rows == 38 and guards.doubt() is None
-    assert guards.censored.text().startswith("38 rows (20 %) share the extreme response")
+    assert guards.censored.text.startswith("38 rows (20 %) share the extreme response")
 
 
 def test_copied_rows_are_counted_and_replicates_are_not() -> None:

@@ -186,7 +186,8 @@ def test_servers_lose_what_they_do_not_flush(
     ],
 )
 def test_a_default_that_loses_rows_is_said_to_be_no_risk_by_the_spec(is_risky: bool, lost: int, mark: str) -> None:
-    default = Tried(None, None, is_risky, {}, [PowerCut(100, lost)] * 5)
+    cuts = [PowerCut(100, lost)] * 5
+    default = Tried(knob=None, value=None, is_risky=is_risky, change={}, cuts=cuts, failure="")
     assert default.describe(default).endswith(("at most" if lost else "power cuts") + mark)
 
 

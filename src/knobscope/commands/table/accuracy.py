@@ -8,9 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
+from knobscope.document_part import Part
 from knobscope.processes.parallel import map_over_processes
 from knobscope.stages.plan import SAMPLERS, Draw
 from knobscope.statistics.arrays import Floats, Ints
@@ -25,16 +28,17 @@ from knobscope.statistics.stopping import Runs, Stop, decide_stop
 MOST_RATE, LEAST_STEP = 0.5, 0.1
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """What samples of one size say, by the trials: percentiles 20, 50 and 80 of both figures; None: no fit."""
+class Accuracy(Part):
+    """What samples of one size say of all settings; percentiles 20, 50 and 80 over the trials, null without a fit."""
 
     sampling: str
     model: str
-    rate: float
-    settings: int
-    r2: tuple[float, float, float] | None
-    mismatched: tuple[float, float, float] | None
+    rate: Annotated[float, Field(ge=0, le=1, description="Share of the settings that was sampled.")]
+    settings: int = Field(description="So many they are.")
+    r2: tuple[float, float, float] | None = Field(description="R2 on the settings that were not sampled.")
+    mismatched: tuple[float, float, float] | None = Field(
+        description="Share of the conclusions of the sample, or of all settings, that are not in both."
+    )
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,10 @@ def _summarise(pair: tuple[str, str], sweep: _Sweep, rows: Floats) -> Iterator[A
     """Yield the figures of a pair; `rows` has shape (trials, rates, 2)."""
     for number, rate in enumerate(sweep.rates):
         r2, mismatched = (_percentiles(rows[:, number, column]) for column in range(2))
-        yield Accuracy(*pair, round(rate, 6), _size(sweep, rate), r2, mismatched)
+        settings = _size(sweep, rate)
+        yield Accuracy(
+            sampling=pair[0], model=pair[1], rate=round(rate, 6), settings=settings, r2=r2, mismatched=mismatched
+        )
 
 
 def _percentiles(values: Floats) -> tuple[float, float, float] | None:

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from knobscope.commands.table.accuracy import Accuracy
+from knobscope.commands.table.guards import Censored, Duplicates, Jump, MovingTogether, Ordered, Share
 from knobscope.document_part import Part
 from knobscope.statistics.points import Axis, PointType
 from knobscope.statistics.stability import StopRule
-
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ExplainedShare(Part):
@@ -69,19 +69,6 @@ class Summary(Part):
     r2_unsampled_median: float | None
 
 
-class AccuracyPart(Part):
-    """What samples of one size say of all settings; percentiles 20, 50 and 80 over the trials, null without a fit."""
-
-    sampling: str
-    model: str
-    rate: Share = Field(description="Share of the settings that was sampled.")
-    settings: int = Field(description="So many they are.")
-    r2: tuple[float, float, float] | None = Field(description="R2 on the settings that were not sampled.")
-    mismatched: tuple[float, float, float] | None = Field(
-        description="Share of the conclusions of the sample, or of all settings, that are not in both."
-    )
-
-
 class ReplayDocument(Part):
     """What `knobscope replay` writes."""
 
@@ -96,7 +83,7 @@ class ReplayDocument(Part):
     stop: StopRule = Field(description="What stops: R2, stability of the conclusions, or both.")
     trials: list[Trial]
     summary: Summary
-    accuracy: list[AccuracyPart] | None = Field(default=None, description="With --html: what its pictures show.")
+    accuracy: list[Accuracy] | None = Field(default=None, description="With --html: what its pictures show.")
 
 
 class RankedKnob(Part):
@@ -112,47 +99,6 @@ class RankedKnob(Part):
     score: Share = Field(
         description="What the order goes by: mean share of held-out and of the model's own importance."
     )
-
-
-class MovingTogetherPart(Part):
-    """Rows that are no random sample."""
-
-    correlation: float = Field(description="Root of the mean squared correlation of two knobs, beyond chance.")
-    by_chance: float = Field(description="What it would be of knobs that are set independently.")
-    like_the_row_before: float = Field(description="Mean correlation of a knob with itself one row earlier.")
-    text: str = Field(description="The sentence.")
-
-
-class OrderedPart(Part):
-    """Knobs that follow the order of the rows, though the others do not."""
-
-    knobs: list[str]
-    text: str = Field(description="The sentence.")
-
-
-class CensoredPart(Part):
-    """An extreme response that many rows share, such as a time limit."""
-
-    value: float
-    rows: int
-    share: Share
-    text: str = Field(description="The sentence.")
-
-
-class JumpPart(Part):
-    """A knob that alone changes the response many times: the answer, or a broken benchmark."""
-
-    knob: str
-    times: float = Field(description="Ratio of the median responses on both sides of its best split.")
-    alike: int = Field(description="Other knobs that split the rows in the same way.")
-    text: str = Field(description="The sentence.")
-
-
-class DuplicatesPart(Part):
-    """Rows that repeat an earlier one, settings and response: copies, not replicates."""
-
-    rows: int
-    text: str = Field(description="The sentence.")
 
 
 class Draw(Part):
@@ -186,11 +132,11 @@ class RankDocument(Part):
         description="The most important first. Knobs of a group in `aliased` have one rank, interval and score."
     )
     aliased: list[list[str]] = Field(description="Groups of knobs that the rows cannot distinguish, ranked as one.")
-    sample: MovingTogetherPart | None = Field(description="Null where knobs are set independently, as in a design.")
-    ordered: OrderedPart | None = Field(description="Null where no knob alone follows the order of the rows.")
-    censored: CensoredPart | None = Field(description="Null where no limit of the response was found.")
-    jump: JumpPart | None = Field(description="Null where no knob changes the response tenfold or more.")
-    duplicates: DuplicatesPart | None = Field(description="Null where no row is a copy of another.")
+    sample: MovingTogether | None = Field(description="Null where knobs are set independently, as in a design.")
+    ordered: Ordered | None = Field(description="Null where no knob alone follows the order of the rows.")
+    censored: Censored | None = Field(description="Null where no limit of the response was found.")
+    jump: Jump | None = Field(description="Null where no knob changes the response tenfold or more.")
+    duplicates: Duplicates | None = Field(description="Null where no row is a copy of another.")
     failures: Failures | None = Field(description="Null without failed rows.")
     samples: int | None = Field(default=None, description="With --samples: rows of each draw.")
     draws: list[Draw] | None = Field(default=None, description="With --samples.")

@@ -9,15 +9,19 @@ response, that explains most of the response's variance.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, computed_field
 
+from knobscope.document_part import Part
 from knobscope.statistics.arrays import Bools, Floats, Ints
 from knobscope.statistics.design import Settings
 from knobscope.statistics.ranks import rank_values
 from knobscope.text.formats import join_words
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 #: A side of a split has so many rows at least, and this share of them.
 _LEAST_ROWS, _LEAST_SHARE = 3, 0.02
@@ -53,16 +57,17 @@ class Split:
     in_order: float  # share of the pairs of rows, one from either side, of which the same side is faster
 
 
-@dataclass(frozen=True)
-class MovingTogether:
-    """The rows are no random sample: knobs move together."""
+class MovingTogether(Part):
+    """Rows that are no random sample: knobs move together."""
 
-    correlation: float  # root of the mean squared correlation of two knobs, beyond chance
-    by_chance: float
-    like_the_row_before: float  # mean correlation of a knob with itself, one row earlier
+    correlation: float = Field(description="Root of the mean squared correlation of two knobs, beyond chance.")
+    by_chance: float = Field(description="What it would be of knobs that are set independently.")
+    like_the_row_before: float = Field(description="Mean correlation of a knob with itself one row earlier.")
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def text(self) -> str:
-        """Return the sentence."""
+        """The sentence."""
         order = ", and rows resemble the row before" if self.like_the_row_before > _RESEMBLES else ""
         return (
             "the rows are no random sample: knobs move together (typical correlation "
@@ -71,47 +76,50 @@ class MovingTogether:
         )
 
 
-@dataclass(frozen=True)
-class Ordered:
+class Ordered(Part):
     """Knobs that follow the order of the rows, though the others were set without regard to it."""
 
-    knobs: tuple[str, ...]
+    knobs: list[str]
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def text(self) -> str:
-        """Return the sentence."""
+        """The sentence."""
         follow, its = ("follows", "its") if len(self.knobs) == 1 else ("follow", "their")
         return (
-            f"only {join_words(list(self.knobs))} {follow} the order of the rows: if they were measured in that order, "
+            f"only {join_words(self.knobs)} {follow} the order of the rows: if they were measured in that order, "
             f"whatever else changed meanwhile counts as {its} effect"
         )
 
 
-@dataclass(frozen=True)
-class Censored:
-    """Rows at a limit of the response."""
+class Censored(Part):
+    """An extreme response that many rows share, such as a time limit."""
 
     value: float
     rows: int
-    share: float
+    share: Share
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def text(self) -> str:
-        """Return the sentence."""
+        """The sentence."""
         return (
             f"{self.rows} rows ({100 * self.share:.0f} %) share the extreme response {self.value:g}, as at a time "
             "limit or of failed runs: how far beyond it they belong is unknown"
         )
 
 
-@dataclass(frozen=True)
-class Jump:
-    """One knob changes the response many times."""
+class Jump(Part):
+    """A knob that alone changes the response many times: the answer, or a broken benchmark."""
 
     knob: str
-    times: float
-    alike: int  # knobs with the same split, this one left out
+    times: float = Field(description="Ratio of the median responses on both sides of its best split.")
+    alike: int = Field(description="Other knobs that split the rows in the same way.")
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def text(self) -> str:
-        """Return the sentence."""
+        """The sentence."""
         suffix = f", and {self.alike} more split the rows in the same way" if self.alike else ""
         return (
             f"the response differs {self.times:.3g}x between the two sides of {self.knob} alone{suffix}: either the "
@@ -119,14 +127,15 @@ class Jump:
         )
 
 
-@dataclass(frozen=True)
-class Duplicates:
-    """Rows that repeat another one, settings and response: copies, not replicates."""
+class Duplicates(Part):
+    """Rows that repeat an earlier one, settings and response: copies, not replicates."""
 
     rows: int
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
     def text(self) -> str:
-        """Return the sentence."""
+        """The sentence."""
         copies = f"{self.rows} row{'s repeat' if self.rows > 1 else ' repeats'} an earlier row"
         return f"{copies} to the last digit: copied, not measured again"
 
@@ -158,12 +167,12 @@ class Guards:
         parts = {name: getattr(self, name) for name in ("sample", "ordered", "censored", "jump", "duplicates")}
         return {
             "aliased": [list(group) for group in self.aliased],
-            **{name: None if part is None else {**asdict(part), "text": part.text()} for name, part in parts.items()},
+            **{name: part and part.model_dump() for name, part in parts.items()},
         }
 
     def doubt(self) -> str | None:
         """Say why a ranking of these rows is none of causes."""
-        return None if self.sample is None else self.sample.text()
+        return None if self.sample is None else self.sample.text
 
 
 def find_guards(settings: Settings, response: Floats, raw: Floats | None = None) -> Guards:
@@ -258,7 +267,8 @@ def _find_moving_together(settings: Settings) -> MovingTogether | None:
     if beyond < max(least, _CERTAIN * chance):
         return None
     before = float(np.abs((codes[1:] * codes[:-1]).mean(axis=0)).mean())
-    return MovingTogether(float(np.sqrt(beyond)), float((rows - 1) ** -0.5), before)
+    by_chance = float((rows - 1) ** -0.5)
+    return MovingTogether(correlation=float(np.sqrt(beyond)), by_chance=by_chance, like_the_row_before=before)
 
 
 def _find_ordered(settings: Settings) -> Ordered | None:
@@ -273,7 +283,7 @@ def _find_ordered(settings: Settings) -> Ordered | None:
     others = codes[:, ~follows]
     if not follows.any() or not others.size or np.abs((others[1:] * others[:-1]).mean(axis=0)).mean() > _RESEMBLES:
         return None
-    return Ordered(tuple(name for name, does in zip(names, follows, strict=True) if does))
+    return Ordered(knobs=[name for name, does in zip(names, follows, strict=True) if does])
 
 
 def _ordered_codes(settings: Settings, name: str) -> Ints:
@@ -292,7 +302,7 @@ def _find_censored(response: Floats) -> Censored | None:
     for end, other_counts in ((-1, counts[:-1]), (0, counts[1:])):
         rows = int(counts[end])
         if rows >= max(_LEAST_LIMITED, _LIMITED * len(response), _MORE_OFTEN * float(np.quantile(other_counts, 0.9))):
-            return Censored(float(values[end]), rows, rows / len(response))
+            return Censored(value=float(values[end]), rows=rows, share=rows / len(response))
     return None
 
 
@@ -309,11 +319,11 @@ def _find_jump(splits: Sequence[Split], aliased: Sequence[Sequence[str]], respon
         return None
     _, times, knob = max(jumps)
     alike = next((len(group) - 1 for group in aliased if knob in group), 0)
-    return Jump(knob, times, alike)
+    return Jump(knob=knob, times=times, alike=alike)
 
 
 def _count_duplicates(settings: Settings, response: Floats) -> Duplicates | None:
     rows = np.column_stack([settings.groups(), np.unique(response, return_inverse=True)[1]])
     copies = len(rows) - len(np.unique(rows, axis=0))
     # Where the response has few values, replicates agree by chance.
-    return Duplicates(copies) if copies and len(np.unique(response)) > len(response) / 2 else None
+    return Duplicates(rows=copies) if copies and len(np.unique(response)) > len(response) / 2 else None

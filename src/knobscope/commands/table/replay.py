@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -295,7 +295,7 @@ def _write_page(args: argparse.Namespace, table: Table, plan: Plan, result: Mapp
     )
     write_text(args.html, render_page(result, accuracies, response_name(args), trials))
     print(f"wrote {args.html}", file=sys.stderr)
-    return [asdict(accuracy) for accuracy in accuracies]
+    return [accuracy.model_dump() for accuracy in accuracies]
 
 
 def _describe(result: dict[str, Any]) -> str:

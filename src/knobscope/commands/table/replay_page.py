@@ -1,7 +1,6 @@
 """The pictures of a replay as one HTML page that loads nothing from elsewhere, in the look of the report."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def _figure(by: str, key: str, accuracies: Sequence[Accuracy], result: Mapping[s
         title=title,
         description=f"{title} by share of settings sampled. At the right end: {', '.join(ends) or 'nothing fits'}.",
         draw=lambda width: draw_rates(width, curves, label, result["threshold"] if key == "r2" else None),
-        data=[asdict(entry) for entry in accuracies],
+        data=[entry.model_dump() for entry in accuracies],
     )
 
 
