@@ -26,7 +26,7 @@ from typing import Any
 import duckdb
 import yaml
 from scores import Score, print_table
-from tiers import is_slower, subtract
+from tiers import is_slower
 from verdicts import link_specs, run_study
 
 from knobscope.stages.remeasure.shares import amount_of
@@ -186,8 +186,8 @@ def truth_of(rule: str, device: str, name: str, speeds: Mapping[tuple[str, str],
         return truth
     own, reference = speeds[device, name], speeds[device, truth]
     if rule == "io_parallelism":
-        return is_slower(subtract(amount_of(own.speed), amount_of(reference.speed)), LEAST)
-    return is_slower(subtract(amount_of(own.reads), amount_of(reference.reads)), LEAST)
+        return is_slower(amount_of(own.speed).minus(amount_of(reference.speed)), LEAST)
+    return is_slower(amount_of(own.reads).minus(amount_of(reference.reads)), LEAST)
 
 
 def judge(

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pandas as pd
 from scipy import stats
 from scores import Score, print_table
@@ -33,7 +32,6 @@ from knobscope.stages.remeasure.answering import answer_questions
 from knobscope.stages.remeasure.experiment import Bench
 from knobscope.stages.remeasure.questions import ask_questions
 from knobscope.stages.remeasure.shares import Amount, amount_of
-from knobscope.statistics.independent import join_errors
 from knobscope.tables import WhatIfRunRow
 
 RULES = ("tier", "slower_tier")
@@ -44,13 +42,6 @@ _SWEPT = """
         '{}' AS evidence
     FROM effects WHERE metric = 'throughput_ops' ORDER BY ALL
 """
-
-
-def subtract(first: Amount, second: Amount) -> Amount:
-    """Return the difference of two independent effects."""
-    errors, degrees = (np.array([[getattr(each, name)] for each in (first, second)]) for name in ("error", "degrees"))
-    error, joint = join_errors(errors, degrees)
-    return Amount(first.mean - second.mean, float(error[0]), float(joint[0]))
 
 
 def half_width(effect: Amount, normal_quantile: float) -> float:
@@ -65,7 +56,7 @@ def is_there(effect: Amount, least: float) -> bool:
 
 def truth_of(lower: Amount, higher: Amount, mechanism: str | None, gap: float, least: float) -> bool | None:
     """Whether a change turns round on the higher tier, or does more there; None where the pairs leave it open."""
-    difference = subtract(higher, lower)
+    difference = higher.minus(lower)
     is_opposite = is_there(lower, least) and is_there(higher, least) and lower.mean * higher.mean < 0
     direction = math.copysign(1, lower.mean) if is_there(lower, least) and mechanism != "io_workers" else 0.0
     is_unequal = is_there(difference, gap)
@@ -188,7 +179,7 @@ def judge_levels(
     slower: dict[tuple[str, str] | None, bool | None] = {}
     for setting in sorted(levels[0].keys() & levels[1].keys(), key=lambda key: key or ()):
         low, high = (amount_of(of_device[setting]) for of_device in levels)
-        slower[setting] = is_slower(subtract(high, low), least)
+        slower[setting] = is_slower(high.minus(low), least)
         truth = slower[setting]
         if setting is not None and truth is not False and slower[None] is not False:
             truth = None if slower[None] is None else False  # it is the default that is slower, said once
