@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from knobscope.errors import UserError
 from knobscope.specs.completing.layout_knobs import name_devices
@@ -29,13 +30,17 @@ from knobscope.specs.study_checks import check_study
 SPECS_VARIABLE = "KNOBSCOPE_SPECS"
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """One combination of a study: all its runs are comparable."""
 
     dbms: str
     device: str
     workload: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Case":
+        """Return the case of a row of a table."""
+        return cls(*(row[name] for name in cls._fields))
 
     def __str__(self) -> str:
         """Return it as the path of its results below those of the study."""

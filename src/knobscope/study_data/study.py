@@ -12,7 +12,7 @@ from knobscope.errors import UserError
 from knobscope.specs import Case, Knob, StudySpecs
 from knobscope.study_data.opening import open_study
 from knobscope.study_data.rows import Row, Rows, write_query
-from knobscope.tables import fetch_limited
+from knobscope.tables import fetch_rows
 from knobscope.text.formats import list_names
 
 if TYPE_CHECKING:
@@ -78,10 +78,8 @@ class StudyData:
         """Return the rows of a query, each as column -> value, with that query."""
         text = write_query(query, parameters)
         if text not in self._answers:
-            cursor = self._connection.execute(query, list(parameters))
-            names = [column[0] for column in cursor.description or []]
-            rows = (dict(zip(names, map(without_nan, values), strict=True)) for values in fetch_limited(cursor))
-            self._answers[text] = Rows(rows, text)
+            rows = fetch_rows(self._connection.execute(query, list(parameters)))
+            self._answers[text] = Rows(map(without_nan, rows), text)
             if len(self._answers) > _MOST_ANSWERS:
                 del self._answers[next(iter(self._answers))]
         return Rows(self._answers[text], text)
@@ -89,6 +87,11 @@ class StudyData:
     def table(self, kind: type[TableRow], query: str, *parameters: object) -> list[TableRow]:
         """Return the rows of a query that asks for whole rows of a table, which `kind` declares."""
         return cast("list[TableRow]", self.rows(query, *parameters))
+
+    def of_case(self, table: str, case: Case, order: str) -> Rows:
+        """Return the rows of a table that belong to a case."""
+        query = f"SELECT * FROM {table} WHERE dbms = ? AND device = ? AND workload = ? ORDER BY {order}"  # noqa: S608
+        return self.rows(query, *case)
 
     def value(self, query: str, *parameters: object) -> Any:
         """Return the first column of the first row, or None when there is none."""
@@ -104,7 +107,7 @@ class StudyData:
     def measured_cases(self) -> list[Case]:
         """The cases that have a run: in the order of the study, then those that only the runs know."""
         rows = self.rows("SELECT DISTINCT dbms, device, workload FROM runs")
-        measured = {Case(row["dbms"], row["device"], row["workload"]) for row in rows}
+        measured = {Case.of(row) for row in rows}
         planned = self.specs.cases
         return [*(case for case in planned if case in measured), *sorted(measured - set(planned), key=str)]
 
@@ -122,7 +125,7 @@ class StudyData:
             "SELECT dbms, device, workload, max(coalesce(penalty, 1)) AS cost FROM findings "
             "WHERE verdict = 'mismatch' AND confirmed <> 'no' GROUP BY ALL"
         )
-        cost = {Case(row["dbms"], row["device"], row["workload"]): row["cost"] for row in costs}
+        cost = {Case.of(row): row["cost"] for row in costs}
         worst = sorted(self.measured_cases, key=lambda case: -cost.get(case, 0))[:MOST_CASES]
         return [case for case in self.measured_cases if case in worst]
 
@@ -151,9 +154,9 @@ class StudyData:
         return spec.knobs.get(name or "") if spec else None
 
 
-def without_nan(value: Any) -> Any:
-    """Return NULL for NaN: both mean that there is no number."""
-    return None if isinstance(value, float) and math.isnan(value) else value
+def without_nan(row: Row) -> Row:
+    """Return a row with NULL for NaN: both mean that there is no number."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
 
 
 def name_case(case: Case) -> str:

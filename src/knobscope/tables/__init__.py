@@ -10,7 +10,7 @@ from knobscope.tables.columns import COLUMNS, ROWS, TABLES, TRACE_TABLES
 from knobscope.tables.declaring import CutColumns, empty_row, select_columns
 from knobscope.tables.detection import FastestRow
 from knobscope.tables.devices import DeviceProfile
-from knobscope.tables.locking import LOCKED, bounded, describe_refusal, fetch_limited, lock, open_files
+from knobscope.tables.locking import LOCKED, bounded, describe_refusal, fetch_rows, lock, open_files
 from knobscope.tables.plan import LeftOutRow, PlanRow
 from knobscope.tables.record import BLOCK_TABLES, RunRecord, rows_of
 from knobscope.tables.remeasuring import SensitivityRow, WhatIfRow, WhatIfRunRow
@@ -62,7 +62,7 @@ __all__ = [
     "check_document",
     "describe_refusal",
     "empty_row",
-    "fetch_limited",
+    "fetch_rows",
     "insert_rows",
     "lock",
     "open_files",

@@ -82,12 +82,13 @@ def bounded(source: str, seconds: float = SECONDS + 10) -> Iterator[None]:
         watchdog.cancel()
 
 
-def fetch_limited(connection: "duckdb.DuckDBPyConnection") -> list[tuple[Any, ...]]:
-    """Return all rows of the result. UserError: there are more than any study has."""
-    rows = connection.fetchmany(MOST_ROWS + 1)
+def fetch_rows(result: "duckdb.DuckDBPyConnection") -> list[dict[str, Any]]:
+    """Return all rows of a result, each column -> value. UserError: there are more than any study has."""
+    rows = result.fetchmany(MOST_ROWS + 1)
     if len(rows) > MOST_ROWS:
         raise UserError(f"found more than {MOST_ROWS:,} rows of a table; expected at most that many")
-    return rows
+    names = [column[0] for column in result.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def describe_refusal(error: "duckdb.Error") -> str:

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import duckdb
@@ -102,14 +102,11 @@ def test_a_tuners_winner_that_was_faster_again_is_the_fastest(database: Path, tm
     assert join({"again": 0.5, "again_low": 0.3, "again_high": 0.7})[:3] == ("{}", None, 4)
 
 
-def test_a_damaged_answer_leaves_nothing_behind(
-    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_answer_leaves_nothing_behind(database: Path, tmp_path: Path, refuses: Callable[..., str]) -> None:
     (tmp_path / "a.json").write_text('{"findings": {}}')
     out = tmp_path / "remeasured.duckdb"
     join = ["--remeasured", str(tmp_path / "a.json"), "--out", str(out)]
-    assert main(["remeasure", "--study", str(STUDY), "--database", str(database), *join]) == 2
-    assert "a.json is damaged" in capsys.readouterr().err
+    assert "a.json is damaged" in refuses("remeasure", "--study", STUDY, "--database", database, *join)
     assert not out.exists()
 
 
@@ -133,9 +130,8 @@ def test_a_device_without_questions_measures_nothing(database: Path, tmp_path: P
     [("nvme-consumer", "needs --store, and the profile"), ("floppy", "--device floppy: expected one of nvme-consumer")],
 )
 def test_what_is_missing_to_measure_is_reported(
-    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], device: str, words: str
+    database: Path, tmp_path: Path, refuses: Callable[..., str], device: str, words: str
 ) -> None:
     arguments = ["--database", str(database), "--device", device, "--out", str(tmp_path / "out.json")]
-    assert main(["remeasure", "--study", str(STUDY), *arguments]) == 2
-    assert words in capsys.readouterr().err
+    assert words in refuses("remeasure", "--study", STUDY, *arguments)
     assert not (tmp_path / "out.json").exists()

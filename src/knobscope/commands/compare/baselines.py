@@ -15,11 +15,12 @@ from statistics import fmean, stdev
 import numpy as np
 
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import METRICS, Row, StudyTables
+from knobscope.commands.compare.reading import METRICS, StudyTables
 from knobscope.commands.compare.setups import Workloads
 from knobscope.specs import Case
 from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import t_interval, t_probability
+from knobscope.study_data.study import Row
 from knobscope.text.formats import join_words
 
 #: One block cannot tell a study from the luck of a moment.

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from knobscope.commands.compare.baselines import default_runs
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import Row, StudyTables
+from knobscope.commands.compare.reading import StudyTables
 from knobscope.specs import Case
+from knobscope.study_data.study import Row
 from knobscope.text.budgets import Part, sum_parts
 
 

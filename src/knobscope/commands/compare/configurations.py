@@ -16,10 +16,11 @@ import numpy as np
 
 from knobscope.commands.compare.baselines import Measured, usable_runs
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import Row, StudyTables
+from knobscope.commands.compare.reading import StudyTables
 from knobscope.statistics.arrays import Floats
 from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import t_probability
+from knobscope.study_data.study import Row
 
 #: Of a hundred configurations without a difference one is called clear by chance.
 _CERTAIN = 0.01

@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import computed_field
 
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import METRICS, Row, StudyTables
+from knobscope.commands.compare.reading import METRICS, StudyTables
 from knobscope.specs import Case
 from knobscope.statistics.independent import join_errors
 from knobscope.statistics.regression import adjust_for_fdr, t_interval, t_probability
+from knobscope.study_data.study import Row
 from knobscope.text.formats import describe_beside
 
 Verdict = Literal["differs", "no_difference", "unknown"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import Row, StudyTables
+from knobscope.commands.compare.reading import StudyTables
 from knobscope.specs import Case
+from knobscope.study_data.study import Row
 
 #: What a study says of a mismatch that the other one found.
 Other = Literal["mismatch", "none", "insufficient", "withdrawn", "not_judged"]

@@ -9,8 +9,6 @@ from pydantic import PlainSerializer
 from knobscope.errors import UserError
 from knobscope.specs import Case
 
-_KINDS = ("dbms", "device", "workload")
-
 #: A case, in JSON by its name.
 CaseName = Annotated[Case, PlainSerializer(str, return_type=str)]
 
@@ -77,4 +75,4 @@ def _match_one_kind(a: Sequence[Case], b: Sequence[Case]) -> list[CasePair]:
 
 
 def _differing(a: Case, b: Case) -> list[str]:
-    return [kind for kind in _KINDS if getattr(a, kind) != getattr(b, kind)]
+    return [kind for kind, of_a, of_b in zip(Case._fields, a, b, strict=True) if of_a != of_b]

@@ -56,7 +56,7 @@ def render_page(comparison: Comparison) -> str:
         notes=comparison.notes,
         setup=comparison.setup,
         equal=words.equal_sentence(comparison),
-        cases=[_case(comparison, case, f"case-{number}") for number, case in enumerate(comparison.cases, 1)],
+        cases=[_case(case, f"case-{number}") for number, case in enumerate(comparison.cases, 1)],
         no_mismatch=words.no_mismatch_sentence(comparison),
         unmatched=list(words.unmatched_sentences(comparison)),
     )
@@ -68,7 +68,7 @@ def _title(comparison: Comparison) -> str:
     return f"{a.name} and {b.name}" if a.name != b.name else f"{a.name}: {a.database} and {b.database}"
 
 
-def _case(comparison: Comparison, case: CaseComparison, anchor: str) -> _Case:
+def _case(case: CaseComparison, anchor: str) -> _Case:
     return _Case(
         anchor,
         case.pair.title,
@@ -111,7 +111,7 @@ def effects_figure(case: CaseComparison, metric: str, effects: Sequence[EffectPa
     shown = rows[:_MOST_ROWS]
     words_of = words.effect_counts(effects, metric)
     return Figure(
-        name=slug("compared", metric, *str(case.pair.a).split("/")),
+        name=slug("compared", metric, *case.pair.a),
         title=f"{words.METRIC_WORDS[metric].title}: what each value does in A and in B",
         description=f"Effects of knob values with 95 % intervals, on {case.pair.title}. {' '.join(words_of)}",
         draw=lambda width: draw_pairs(width, shown, _PANELS[metric]),

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import Row, StudyTables
+from knobscope.commands.compare.reading import StudyTables
 from knobscope.specs import Case
 from knobscope.statistics.drift import TOP, rank_drift
+from knobscope.study_data.study import Row
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from knobscope.commands.compare.matching import CasePair
-from knobscope.commands.compare.reading import Row, StudyTables
+from knobscope.commands.compare.reading import StudyTables
 from knobscope.specs import Case
+from knobscope.study_data.study import Row
 from knobscope.text.formats import UNKNOWN, format_micros, format_number, format_rate, format_size
 
 #: Measured figures of a device count as equal when they differ by less than this share: a choice of ours.

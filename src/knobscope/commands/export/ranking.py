@@ -22,9 +22,7 @@ def ranked_knobs(database: Path, specs: StudySpecs, case: Case) -> list[str]:
     with StudyData.open(database, specs) as data:
         rows = data.rows(
             "SELECT knob FROM importance WHERE dbms = ? AND device = ? AND workload = ? ORDER BY rank",
-            case.dbms,
-            case.device,
-            case.workload,
+            *case,
         )
     if not rows:
         raise UserError(f"{database} holds no ranking of {case}; the study has to be screened first")

@@ -57,7 +57,7 @@ def describe_mismatch(
         map(inert, _machine(data, mismatch)),
         map(inert, _devices(data, mismatch)),
         _pictures(pictures),
-        _repeat(data, mismatch, study),
+        _repeat(mismatch, study),
     ]
     return loosen_units("\n\n".join("\n".join(lines) for part in parts if (lines := list(part)))) + "\n"
 
@@ -283,7 +283,7 @@ def _pictures(pictures: Sequence[tuple[Path, Figure]]) -> Iterator[str]:
         yield from ("", f"![{inert(figure.title)}]({quote(path.name)})", "", inert(figure.description))
 
 
-def _repeat(data: StudyData, mismatch: Mismatch, study: Path) -> Iterator[str]:
+def _repeat(mismatch: Mismatch, study: Path) -> Iterator[str]:
     rules = inert(", ".join(f"`{name}`" for name in mismatch.names("rule")))
     yield from ("## How to repeat it", "")
     yield "In a checkout of knobscope (the study's spec names DBMS, devices, workloads and all values):"

@@ -35,7 +35,7 @@ class ImportedKnob:
             unit = "B"  # DBMSs take 1M for 1048576, whatever the number counts
         self.numbers = read_numbers(plain, decimal=decimal, target=_target(plain, unit))
         self.truth = read_truth(plain) or {}
-        self.type = self._common_type(plain)
+        self.type = self._common_type()
         if spec is not None and spec.type == "integer" and self._are_whole():
             self.type = "integer"  # tools write 37.0
         elif spec is not None and spec.type == "boolean" and all(text.lower() in TRUTH for text in plain):
@@ -44,7 +44,7 @@ class ImportedKnob:
             self.type = spec.type
         self.known = spec if spec is not None and spec.type == self.type else None
         if self.type == "enum" and not self.order and self.known is None:
-            self._question_mixture(plain)
+            self._question_mixture()
         values = {text: self._convert(text) for text in every}
         default = self.known.own_default if self.known is not None else None
         #: The value in the default configuration; `imported_knobs` refuses a knob without one.
@@ -57,7 +57,7 @@ class ImportedKnob:
         listed = [*self.order, *map(str, (spec.values if spec is not None else None) or ())]
         return is_default_word(text) and text not in listed and text != self.facts.get("baseline")
 
-    def _common_type(self, texts: Sequence[str]) -> str:
+    def _common_type(self) -> str:
         if self.order:
             return "enum"
         if self.truth:
@@ -71,7 +71,7 @@ class ImportedKnob:
         numbers = self.numbers.values.values()
         return self.type == "real" and all(float(number).is_integer() for number in numbers)
 
-    def _question_mixture(self, texts: Sequence[str]) -> None:
+    def _question_mixture(self) -> None:
         """Note texts that are no numbers among those that are, and numbers that can mean two things."""
         if self.numbers.problem is not None:
             text, why, remedy = self.numbers.problem

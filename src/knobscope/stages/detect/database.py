@@ -34,7 +34,7 @@ from knobscope.tables import (
     TABLES,
     DeviceProfile,
     describe_refusal,
-    fetch_limited,
+    fetch_rows,
     insert_rows,
     lock,
     read_document,
@@ -169,9 +169,7 @@ def read_findings(connection: "duckdb.DuckDBPyConnection") -> list[FindingRow]:
 
 def read_rows(connection: "duckdb.DuckDBPyConnection", kind: type[_Row], table: str) -> list[_Row]:
     """Return the rows of a table, which `kind` declares."""
-    cursor = connection.execute(f'FROM "{table}"')
-    names = [column[0] for column in cursor.description or []]
-    return cast("list[_Row]", [dict(zip(names, row, strict=True)) for row in fetch_limited(cursor)])
+    return cast("list[_Row]", fetch_rows(connection.execute(f'FROM "{table}"')))
 
 
 def withdraw(sentence: str, reason: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from knobscope.errors import UserError
-from knobscope.specs import VERDICTS, Rule, SpecErrors, StudySpecs, is_factor
+from knobscope.specs import VERDICTS, Case, Rule, SpecErrors, StudySpecs, is_factor
 from knobscope.specs.reading.source import SpecProblem, read_text, show_path
 from knobscope.stages.detect.interactions import read_interactions
 from knobscope.stages.detect.pauses import read_pauses
@@ -25,7 +25,7 @@ from knobscope.stages.detect.rule_queries import (
     open_to_rules,
 )
 from knobscope.stages.detect.shares import add_shares
-from knobscope.tables import bounded, fetch_limited, insert_rows
+from knobscope.tables import bounded, fetch_rows, insert_rows
 from knobscope.tables.detection import FindingRow, ReturnedRow
 from knobscope.text.sentences import Sentences
 
@@ -89,7 +89,7 @@ class _Judge:
         limits.sort(key=lambda limit: _order(limit[0]))
         findings: list[FindingRow] = []
         for row, limit in limits:
-            swept = (row["dbms"], row["device"], row["workload"], row["knob"], row["value"])
+            swept = (*Case.of(row), row["knob"], row["value"])
             if (beside := self._besides.get(swept)) is not None:
                 row["evidence"]["beside"] = beside
             sentence = self._sentences.say(rule, row) + limit
@@ -157,10 +157,9 @@ def _run_rule(connection: "duckdb.DuckDBPyConnection", rule: Rule, tables: set[s
     returned = [row[0] for row in connection.execute("DESCRIBE returned").fetchall()]
     _refuse(check_columns(rule, returned))
     columns = ", ".join(_cast(name, kind) for name, kind in RULE_COLUMNS.items() if name in returned)
-    cursor = connection.execute(f"SELECT {columns} FROM returned")  # noqa: S608 - columns of ours
-    names = [column[0] for column in cursor.description or []]
-    empty = dict.fromkeys(RULE_COLUMNS)
-    rows = [{**empty, **dict(zip(names, map(_known, values), strict=True))} for values in fetch_limited(cursor)]
+    result = connection.execute(f"SELECT {columns} FROM returned")  # noqa: S608 - columns of ours
+    empty: dict[str, Any] = dict.fromkeys(RULE_COLUMNS)
+    rows = [empty | {name: _known(value) for name, value in row.items()} for row in fetch_rows(result)]
     for row in rows:
         row["evidence"] = json.loads(row["evidence"] or "{}")
         if row["verdict"] not in VERDICTS:

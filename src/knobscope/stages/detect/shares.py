@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from knobscope.specs import Case
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_share, loosen_units
 
@@ -21,7 +22,7 @@ def add_shares(findings: Sequence[FindingRow]) -> None:
     for row in findings:
         share = json.loads(row["evidence"] or "{}").get("share") if row["verdict"] == "mismatch" else None
         if share:
-            swept = (row["dbms"], row["device"], row["workload"], row["knob"], row["value"])
+            swept = (*Case.of(row), row["knob"], row["value"])
             groups[swept].append((row, _middle(share)))
     for causes in groups.values():
         if len(causes) > 1:

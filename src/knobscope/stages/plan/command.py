@@ -81,7 +81,7 @@ def _plan_first_sweep(specs: StudySpecs, case: Case, args: argparse.Namespace) -
 
 def _screening_noise(case: Case, fits: list[Path]) -> tuple[float, int] | None:
     """Return noise and its number of runs, as the case's own fit tells them; None where it does not."""
-    own = [path for path in fits if path.resolve().parts[-5:-2] == (case.dbms, case.device, case.workload)]
+    own = [path for path in fits if path.resolve().parts[-5:-2] == case]
     noise = read_sealed(own[0]).get("noise") if own else None
     return (noise["sd"], noise["runs"]) if noise else None
 

@@ -61,7 +61,7 @@ def measure_pairs(
     """
     original = questions[0].case.device
     specs = replace(bench.specs, devices={**bench.specs.devices, device.name: device})
-    case = replace(questions[0].case, device=device.name)
+    case = questions[0].case._replace(device=device.name)
     groups = _share_references(questions)
     pairs = range(look * bench.repeats, (look + 1) * bench.repeats)
     progress = BlockProgress(

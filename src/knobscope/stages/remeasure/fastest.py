@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from knobscope.specs import StudySpecs
+from knobscope.specs import Case, StudySpecs
 from knobscope.stages.measure import cut_case, open_cutter
 from knobscope.stages.plan import case_space
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.statistics.looks import SIGNIFICANCE
-from knobscope.tables import CutColumns, FastestRow, select_columns
+from knobscope.tables import CutColumns, FastestRow, fetch_rows, select_columns
 
 if TYPE_CHECKING:
     import duckdb
@@ -76,9 +76,7 @@ def list_winners(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> 
     for case in specs.cases:
         names: FastestRow = {"dbms": case.dbms, "device": case.device, "workload": case.workload}
         default = case_space(specs, case).default
-        answer = connection.execute(_WINNERS, names)
-        columns = [column[0] for column in answer.description or ()]
-        for row in (dict(zip(columns, values, strict=True)) for values in answer.fetchall()):
+        for row in fetch_rows(connection.execute(_WINNERS, names)):
             configuration = json.loads(row["configuration"])
             changes = {name: value for name, value in configuration.items() if value != default.get(name)}
             yield {
@@ -97,4 +95,4 @@ def list_winners(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs) -> 
 
 
 def _key_of(row: FastestRow) -> tuple[str, ...]:
-    return row["dbms"], row["device"], row["workload"], row["risk"]
+    return *Case.of(row), row["risk"]

@@ -9,10 +9,9 @@ column `swept` of table `effects`.
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
 from typing import Any
 
-from knobscope.specs import Rule
+from knobscope.specs import Case, Rule
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.shares import Amount
@@ -61,13 +60,13 @@ def find_same_effect(answer: Answer, findings: Sequence[FindingRow]) -> list[int
     question, swept = answer.question, answer.question.swept_effect
     if swept is None or question.knob is None or question.other_device is not None:
         return []
-    asked = (*astuple(question.case), question.knob, str(question.value))
+    asked = (*question.case, question.knob, str(question.value))
     return [
         index
         for index, row in enumerate(findings)
         if row["verdict"] != "mismatch"
         and row.get("effect") is not None
-        and (row["dbms"], row["device"], row["workload"], row["knob"], row["value"]) == asked
+        and (*Case.of(row), row["knob"], row["value"]) == asked
         and math.isclose(math.log1p(row["effect"] or 0.0), swept.mean, rel_tol=1e-6)
     ]
 

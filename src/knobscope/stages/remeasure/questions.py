@@ -23,6 +23,7 @@ from knobscope.stages.remeasure.properties import (
 )
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
 from knobscope.statistics.looks import LOOKS
+from knobscope.tables import fetch_rows
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_value
 
@@ -221,7 +222,7 @@ def _list_open(findings: Sequence[FindingRow], specs: StudySpecs, connection: "d
         cause = rule.about.cause if rule is not None else None
         return (
             row["verdict"] == "insufficient"
-            and (row["dbms"], row["device"], row["workload"], row["knob"], row["value"]) in clear
+            and (*Case.of(row), row["knob"], row["value"]) in clear
             and find_excuse(specs, row["dbms"], row["knob"]) is None
             and cause is not None
             and cause.expected == "gain"
@@ -246,9 +247,7 @@ def ask_headline(
     questions: list[Question] = []
     for any_risk in (True, False):
         parameters = {"fdr": thresholds.fdr, "min_effect": thresholds.min_effect, "any_risk": any_risk}
-        cursor = connection.execute(_CLEAR, parameters)
-        names = [column[0] for column in cursor.description or []]
-        rows = [cast("FindingRow", dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
+        rows = cast("list[FindingRow]", fetch_rows(connection.execute(_CLEAR, parameters)))
         # As in the head of the report.
         of_knobs = (
             row for row in rows if row["device"] in specs.devices and is_own_knob(specs, row["dbms"], str(row["knob"]))

@@ -27,7 +27,7 @@ def bend_figures(data: StudyData, case: Case, points: Sequence[Row]) -> list[Fig
 
 def _read_curve(data: StudyData, case: Case, knob: str) -> tuple[Rows, str]:
     """Return rows (value, number, estimate, low, high), a natural-log ratio each, and what they are, in words."""
-    names, response = (case.dbms, case.device, case.workload, knob), RESPONSES[data.specs.study.screening.response]
+    names, response = (*case, knob), RESPONSES[data.specs.study.screening.response]
     swept = data.rows(
         """
         WITH found AS (
@@ -98,7 +98,7 @@ def _bend_figure(data: StudyData, case: Case, point: Row) -> Figure | None:
     subject = f"{response.words[0].upper()}{response.words[1:]}"
     title = f"{knob}: {'turning point' if kind == 'turning' else kind} at {names[split]}"
     return Figure(
-        name=slug("bend", *str(case).split("/"), knob, kind, names[split]),
+        name=slug("bend", *case, knob, kind, names[split]),
         title=title,
         description=f"{subject} by value of {knob}. {' '.join(side.words + '.' for side in sides)}",
         draw=lambda width: draw_bend(width, marks, sides, x[split], kind, knob),

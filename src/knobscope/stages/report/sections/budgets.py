@@ -97,7 +97,7 @@ def build_budgets(data: StudyData) -> list[CaseBudget]:
 
 def tell_change(data: StudyData, effect: Row) -> str:
     """Say what an operation waits for more or less with the value of a row of table `effects`; empty where unknown."""
-    rows = data.rows(_SETTINGS, effect["dbms"], effect["device"], effect["workload"])
+    rows = data.rows(_SETTINGS, *Case.of(effect))
     asked = [(None, None, None), (effect["knob"], effect["value"], None)]
     runs = {(row["knob"], row["value"], row["beside"]): row for row in rows}
     if effect["beside"] is not None or any(key not in runs for key in asked):
@@ -111,11 +111,11 @@ def tell_change(data: StudyData, effect: Row) -> str:
 
 
 def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
-    rows = data.rows(_SETTINGS, case.dbms, case.device, case.workload)
+    rows = data.rows(_SETTINGS, *case)
     if not rows:
         return None
     changes: dict[tuple[str | None, ...], dict[str, Row]] = {}
-    for row in data.rows(_CHANGES, case.dbms, case.device, case.workload, list(WAIT_METRICS.values())):
+    for row in data.rows(_CHANGES, *case, list(WAIT_METRICS.values())):
         changes.setdefault((row["knob"], row["value"], row["beside"]), {})[row["metric"]] = row
     has_default = rows[0]["knob"] is None and bool(read_budget(data, rows[0]["ids"]))
     read = [_read_setting(data, row, changes, has_default) for row in rows[:_MOST_BARS]]
@@ -132,7 +132,7 @@ def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
     reasons = _find_reasons(settings)
     return CaseBudget(
         name_case(case),
-        _draw(slug("waits", *str(case).split("/")), title, settings, limit),
+        _draw(slug("waits", *case), title, settings, limit),
         [keep_units(sentence) for sentence in _tell(settings)],
         [REASONS[reason] for reason in reasons],
         [_line(setting, reasons) for setting in settings],

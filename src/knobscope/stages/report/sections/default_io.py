@@ -35,7 +35,7 @@ class DefaultIo:
 
 def build_default_io(data: StudyData, case: Case) -> DefaultIo:
     """Return what the successful sentinels of a case asked of the device."""
-    compared = default_only(data, case, slug("default", *str(case).split("/")))
+    compared = default_only(data, case, slug("default", *case))
     sentinels = compared.settings[0]
     if not sentinels.watched:
         return DefaultIo([], [], _why_unwatched(data, sentinels.runs))

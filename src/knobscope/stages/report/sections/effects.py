@@ -73,9 +73,7 @@ def load_effects(data: StudyData, case: Case) -> list[Row]:
             AND list_contains(?, metric)
         ORDER BY knob, beside NULLS FIRST, step NULLS FIRST, try_cast(value AS DOUBLE), value, metric DESC
         """,
-        case.dbms,
-        case.device,
-        case.workload,
+        *case,
         list(_PANELS),
     )
 
@@ -94,7 +92,7 @@ def read_effect(data: StudyData, row: Row) -> Effect:
 
 def _is_gone(data: StudyData, row: Row) -> bool:
     """Whether a row of table `effects` is about throughput and its effect did not show again in new runs."""
-    key = tuple(row[name] for name in ("dbms", "device", "workload", "knob", "value"))
+    key = (*Case.of(row), row["knob"], row["value"])
     return row["metric"] == "throughput_ops" and key in data.gone_effects
 
 
@@ -109,7 +107,7 @@ def forest_figure(
     panels = [_panel(metric, rows) for metric in metrics]
     lines = _forest_rows(data, case, rows, metrics, label or "value")
     return Figure(
-        name=name or slug("effects", *str(case).split("/")),
+        name=name or slug("effects", *case),
         title=title or name_case(case),
         description=_describe(case, rows, data, label),
         draw=lambda width: draw_forest(width, lines, panels),
@@ -193,7 +191,7 @@ def _span_figure(data: StudyData, case: Case, rows: list[Row]) -> Figure:
         ]
     spans.sort(key=lambda span: -(max(span.fast.estimate, 0) - min(span.slow.estimate, 0)))
     return Figure(
-        name=slug("knobs", *str(case).split("/")),
+        name=slug("knobs", *case),
         title=name_case(case),
         description=f"From the slowest to the fastest value of each knob. {_describe(case, rows, data)}",
         draw=lambda width: draw_spans(width, spans[:8]),

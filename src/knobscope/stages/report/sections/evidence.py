@@ -72,7 +72,7 @@ class Comparison:
 
 def compare_runs(data: StudyData, finding: Row, name: str) -> Comparison:
     """Return the runs behind a finding: with its value and of the default configuration, or just the latter."""
-    case = Case(finding["dbms"], finding["device"], finding["workload"])
+    case = Case.of(finding)
     behind = find_runs_behind(data.connection, finding)
     sentinels, changed = (
         [
@@ -89,7 +89,7 @@ def compare_runs(data: StudyData, finding: Row, name: str) -> Comparison:
         SELECT * FROM effects
         WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ? AND knob = ? AND value = ?
         """,
-        case.dbms, case.device, case.workload, knob, value,
+        *case, knob, value,
     )  # fmt: skip
     baseline = effect[0]["baseline"] if effect else None
     usual = f"default {format_value(dbms, knob, baseline)}" if baseline is not None else "default"
@@ -110,8 +110,8 @@ def default_only(data: StudyData, case: Case, name: str) -> Comparison:
         WHERE status = 'ok' AND is_sentinel AND dbms = ? AND device = ? AND workload = ?
         ORDER BY started_at
         """,
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+        *case,
+    )
     return Comparison(case, name, [Setting("default configuration", "base-bar", sentinels)])
 
 

@@ -40,9 +40,8 @@ def list_fastest(data: StudyData) -> list[Fastest]:
 
 
 def _read(data: StudyData, case: Case) -> list[FastestRow]:
-    names = (case.dbms, case.device, case.workload)
     query = "SELECT * FROM fastest WHERE dbms = ? AND device = ? AND workload = ? ORDER BY risk DESC"  # `none` first
-    return data.table(FastestRow, query, *names)
+    return data.table(FastestRow, query, *case)
 
 
 def find_again(data: StudyData, effect: Row) -> float | None:
@@ -50,7 +49,7 @@ def find_again(data: StudyData, effect: Row) -> float | None:
     if effect["beside"] is not None:
         return None
     alone = {effect["knob"]: effect["value"]}
-    for row in _read(data, Case(effect["dbms"], effect["device"], effect["workload"])):
+    for row in _read(data, Case.of(effect)):
         if {name: value_text(value) for name, value in json.loads(row["changes"]).items()} == alone:
             return row["again"]
     return None

@@ -215,10 +215,6 @@ def _tallies(data: StudyData, rows: Sequence[FindingRow]) -> Iterator[Tally]:
         yield Tally(" · ".join(case), counts)
 
 
-def _case_of(row: Row) -> Case:
-    return Case(row["dbms"], row["device"], row["workload"])
-
-
 def _judged_table(data: StudyData, rows: list[Row]) -> JudgedTable:
     shown = rows
     if len(rows) > _MOST_JUDGED:
@@ -228,7 +224,7 @@ def _judged_table(data: StudyData, rows: list[Row]) -> JudgedTable:
 
 
 def _judged(data: StudyData, row: Row) -> Judged:
-    case, effect = _case_of(row), _Effect.of(row, _about(data, row["rule"]).effect)
+    case, effect = Case.of(row), _Effect.of(row, _about(data, row["rule"]).effect)
     return Judged(
         rule=row["rule"],
         case=name_case(case),
@@ -387,5 +383,5 @@ def _effect_picture(data: StudyData, kind: str, row: Row, anchor: str) -> Figure
     else:
         title = f"All values of {row['knob']} on {row['device']}"
     return forest_figure(
-        data, _case_of(row), effects, title, slug(anchor, kind), label="device" if kind == "devices" else "value"
+        data, Case.of(row), effects, title, slug(anchor, kind), label="device" if kind == "devices" else "value"
     )

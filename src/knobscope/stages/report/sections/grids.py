@@ -46,8 +46,8 @@ def _read_levels(data: StudyData, case: Case) -> dict[str, list[str]]:
         WHERE status = 'ok' AND phase = 'screen' AND dbms = ? AND device = ? AND workload = ?
         ORDER BY knob, number NULLS FIRST, value
         """,
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+        *case,
+    )
     levels: dict[str, list[str]] = {}
     for row in rows:
         levels.setdefault(row["knob"], []).append(row["value"])
@@ -73,7 +73,7 @@ def _read_tiles(data: StudyData, case: Case, across: str, down: str, outer: str)
             avg(response) - (SELECT avg(response) FROM measured WHERE is_sentinel) AS estimate
         FROM measured GROUP BY ALL ORDER BY ALL
         """,  # noqa: S608 - names of ours
-        across, down, outer, case.dbms, case.dbms, case.device, case.workload,
+        across, down, outer, case.dbms, *case,
     )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def _draw_grid(data: StudyData, case: Case, knobs: list[str], levels: dict[str, 
         note = f" Best: {setting}."
     shown = f"{across} and {down}" + (f", by {outer}" if outer else "")
     return Figure(
-        name=slug("grid", *str(case).split("/")),
+        name=slug("grid", *case),
         title=f"Combinations of the first knobs: {shown}",
         description=f"Mean {response.words} of the screening runs against the default configuration, by {shown}.{note}",
         draw=lambda width: draw_tiles(width, columns, lines, across, (response.less, response.more)),

@@ -31,11 +31,10 @@ _FOUND = {
 
 def name_set_aside(data: StudyData, case: Case | None = None) -> list[str]:
     """Return for each guard how many runs it set aside, of a case or of all, and why."""
-    names = (case.dbms, case.device, case.workload) if case else ()
     where = "WHERE dbms = ? AND device = ? AND workload = ?" if case else ""
     counted = data.rows(
         f"SELECT guard, count(*) AS runs FROM set_aside_runs JOIN runs USING (run_id) {where} GROUP BY guard",  # noqa: S608
-        *names,
+        *(case or ()),
     )
     counts = {row["guard"]: row["runs"] for row in counted}
     return [
@@ -48,10 +47,7 @@ def name_set_aside(data: StudyData, case: Case | None = None) -> list[str]:
 def describe_levels(data: StudyData) -> Iterator[str]:
     """Say in which cases a session was on another level."""
     for case in data.measured_cases:
-        sessions = data.rows(
-            "SELECT * FROM blocks WHERE dbms = ? AND device = ? AND workload = ? ORDER BY block_id, session",
-            case.dbms, case.device, case.workload,
-        )  # fmt: skip
+        sessions = data.of_case("blocks", case, "block_id, session")
         outliers = [row for row in sessions if row.get("other_level")]
         if not outliers:
             continue
@@ -130,4 +126,4 @@ def _is_control(data: StudyData, row: Row) -> bool:
 
 
 def _key(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in ("dbms", "device", "workload", "knob", "value"))
+    return *Case.of(row), row["knob"], row["value"]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log1p, log10, prod
 
-from knobscope.specs import Workload
+from knobscope.specs import Case, Workload
 from knobscope.stages.detect import is_own_knob
 from knobscope.stages.plan import case_space
 from knobscope.stages.report.sections.budgets import tell_change
@@ -117,12 +117,12 @@ def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
     """Say why the ranking of the case puts another knob first, where it does."""
     ranked = data.value(
         "SELECT knob FROM importance WHERE dbms = ? AND device = ? AND workload = ? AND above_noise ORDER BY rank",
-        first["dbms"], first["device"], first["workload"],
-    )  # fmt: skip
+        *Case.of(first),
+    )
     if ranked is None or ranked == first["knob"]:
         return
-    case = (first["dbms"], first["device"], first["workload"], ranked)
-    is_there = any((row["dbms"], row["device"], row["workload"], row["knob"]) == case for row in _clear_effects(data))
+    case = (*Case.of(first), ranked)
+    is_there = any((*Case.of(row), row["knob"]) == case for row in _clear_effects(data))
     if not is_there and any(effect[:-1] == case for effect in data.gone_effects):
         yield f"The ranking puts {ranked} first, but its effect did not reproduce in new runs."
     elif (response := RESPONSES[data.specs.study.screening.response]).is_latency:
@@ -147,8 +147,8 @@ def _unflushed(data: StudyData, row: Row) -> Iterator[str]:
     rate = data.value(
         "SELECT any_value(reference) FROM effects WHERE metric = 'flushes_per_op' AND beside IS NULL "
         "AND dbms = ? AND device = ? AND workload = ?",
-        row["dbms"], row["device"], row["workload"],
-    )  # fmt: skip
+        *Case.of(row),
+    )
     if rate is not None and rate < _SELDOM_FLUSHED:
         frequency = f"flushes once in {format_number(1 / rate)} operations" if rate > 0 else "never flushes"
         yield f"The default configuration itself {frequency}, so it can also lose committed data in a power cut."

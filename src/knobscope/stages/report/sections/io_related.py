@@ -41,9 +41,7 @@ class IoRelated:
 
 def build_io_related(data: StudyData) -> IoRelated:
     """Return the part from table `io_related`; no cases where nothing was tested."""
-    cases = [
-        _case(data.rows(_QUERY, case.dbms, case.device, case.workload), name_case(case)) for case in data.shown_cases
-    ]
+    cases = [_case(data.rows(_QUERY, *case), name_case(case)) for case in data.shown_cases]
     return IoRelated([case for case in cases if case is not None], _comparisons(data))
 
 

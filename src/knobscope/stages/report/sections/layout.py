@@ -55,7 +55,9 @@ def list_layout_lines(data: StudyData, case: Case) -> list[LayoutLine]:
             avg(flushes / window_s) AS flushes, avg(mean_depth) AS depth, avg(busy_share) AS busy
         FROM by_run GROUP BY layout, device ORDER BY layout, device
         """,
-        *(case.dbms, case.device, case.workload, case.dbms, case.dbms),
+        *case,
+        case.dbms,
+        case.dbms,
     )
     return [
         LayoutLine(

@@ -176,7 +176,7 @@ def _figures(data: StudyData, case: Case, traces: Path, looks: dict[str, str]) -
     shown = sum(file["requests"] for file in files)
     return [
         Figure(
-            name=slug("operations", *str(case).split("/")),
+            name=slug("operations", *case),
             title="Addresses over time by transaction",
             description=f"{plural(shown, 'request')} over the seconds of a run, by transaction, a panel for each file: "
             f"{'; '.join(panel.label for panel in panels)}.",

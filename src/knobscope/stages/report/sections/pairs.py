@@ -23,14 +23,7 @@ class PairEffect:
 
 def pair_effects(data: StudyData, case: Case) -> list[PairEffect]:
     """Return what table `pair_effects` holds of a case, the largest clear interactions first."""
-    rows = data.rows(
-        """
-        SELECT * FROM pair_effects
-        WHERE dbms = ? AND device = ? AND workload = ?
-        ORDER BY knob, other, value, other_value
-        """,
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+    rows = data.of_case("pair_effects", case, "knob, other, value, other_value")
     effects = [(_tell(data, case, row), abs(row["estimate"])) for row in rows]
     return [effect for effect, _ in sorted(effects, key=lambda pair: (not pair[0].is_clear, -pair[1]))]
 

@@ -18,7 +18,6 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
 
     The model has to be trustworthy.
     """
-    names = (case.dbms, case.device, case.workload)
     rows = data.rows(
         """
         SELECT p.* FROM predicted_effects p
@@ -28,7 +27,7 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
             AND NOT EXISTS (FROM runs WHERE phase = 'sweep' AND status = 'ok')
         ORDER BY i.rank, try_cast(p.value AS DOUBLE), p.value
         """,
-        *names,
+        *case,
         _MOST,
     )
     if not rows:
@@ -45,7 +44,7 @@ def predicted_effects(data: StudyData, case: Case) -> list[Figure]:
     lines = [_line(data, case, row, value_text(default[row["knob"]]), response.sign) for row in rows]
     return [
         Figure(
-            name=slug("predicted", *str(case).split("/")),
+            name=slug("predicted", *case),
             title="What each value does, by the model",
             caption="Against the default, all other knobs at their defaults. Lines are 95 % intervals from models of "
             "halves of the runs. No knob was changed alone, so a sweep would have to confirm this.",

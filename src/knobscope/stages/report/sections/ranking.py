@@ -86,14 +86,8 @@ def build_ranking(data: StudyData) -> RankingSection:
 
 
 def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
-    names = (case.dbms, case.device, case.workload)
-    fits = data.rows("SELECT * FROM fits WHERE dbms = ? AND device = ? AND workload = ? ORDER BY round", *names)
-    knobs = data.rows(
-        "SELECT * FROM importance WHERE dbms = ? AND device = ? AND workload = ? ORDER BY rank, knob", *names
-    )
-    points = data.rows(
-        "SELECT * FROM important_points WHERE dbms = ? AND device = ? AND workload = ? ORDER BY knob, value", *names
-    )
+    fits, knobs = data.of_case("fits", case, "round"), data.of_case("importance", case, "rank, knob")
+    points = data.of_case("important_points", case, "knob, value")
     alone = [row for row in points if not row["beside"]]
     beside = sorted((row for row in points if row["beside"]), key=lambda row: -(row["score"] or math.inf))
     if not fits and not knobs:
@@ -165,7 +159,8 @@ def _tell_costly(data: StudyData, case: Case, last: int, response: Response) -> 
         FROM costly_settings WHERE dbms = ? AND device = ? AND workload = ? AND round < ?
         GROUP BY setting ORDER BY times_slower DESC, setting
         """,
-        *(case.dbms, case.device, case.workload, last),
+        *case,
+        last,
     )
     if not rows:
         return ""
@@ -204,7 +199,7 @@ def _ranking_figure(case: Case, rows: Rows) -> Figure:
     ]
     importances = [f"{knob.knob} {format_number(knob.permutation)}" for knob in knobs if knob.above_noise]
     return Figure(
-        name=slug("ranking", *str(case).split("/")),
+        name=slug("ranking", *case),
         title="How much each knob matters",
         caption="Above 1, the model with shuffled values predicts worse than the mean of all runs would."
         if any(knob.permutation > 1 for knob in knobs)
@@ -220,7 +215,7 @@ def _rounds_figure(data: StudyData, case: Case, fits: list[Row]) -> Figure:
     rounds = [RoundFit(fit["round"], fit["runs"] or 0, fit["r2_min"], fit["r2_median"]) for fit in fits]
     summaries = [f"round {fit.round + 1}: smallest {format_number(fit.r2_min, 3)}" for fit in rounds]
     return Figure(
-        name=slug("rounds", *str(case).split("/")),
+        name=slug("rounds", *case),
         title="How well the model predicts runs it has not seen",
         description=f"R² on held-out runs, by screening round, against {threshold}. {'; '.join(summaries)}.",
         draw=lambda width: draw_rounds(width, rounds, threshold),

@@ -45,7 +45,7 @@ def build_recoveries(data: StudyData) -> list[CaseRecoveries]:
     cases = [
         CaseRecoveries(
             name_case(case),
-            [_tell(data, case, row) for row in data.rows(_RECOVERIES, case.dbms, case.device, case.workload)],
+            [_tell(data, case, row) for row in data.rows(_RECOVERIES, *case)],
         )
         for case in data.shown_cases
     ]

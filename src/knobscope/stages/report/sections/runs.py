@@ -91,11 +91,10 @@ def run_noise(data: StudyData, case: Case) -> float | None:
 
     That of the effects where there are some, else pooled over sentinels of the same block and session.
     """
-    names = (case.dbms, case.device, case.workload)
     effect_noise = data.value(
         "SELECT median(noise) FROM effects "
         "WHERE metric = 'throughput_ops' AND dbms = ? AND device = ? AND workload = ?",
-        *names,
+        *case,
     )
     if effect_noise is not None:
         return float(effect_noise)
@@ -110,7 +109,7 @@ def run_noise(data: StudyData, case: Case) -> float | None:
         )
         SELECT sqrt(sum(squares) / sum(degrees)) FROM spread
         """,
-        *names,
+        *case,
     )
     return None if pooled is None else float(pooled)
 
@@ -124,12 +123,9 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
         FROM runs WHERE dbms = ? AND device = ? AND workload = ?
         ORDER BY min(started_at) OVER (PARTITION BY block_id), block_id, session, position
         """,
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
-    blocks = data.rows(
-        "SELECT * FROM blocks WHERE dbms = ? AND device = ? AND workload = ? ORDER BY block_id, session",
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+        *case,
+    )
+    blocks = data.of_case("blocks", case, "block_id, session")
     notes = [
         f"{_session_name(case, row)} {_TREATMENTS[row['treatment']]}: {row['reason']}."
         for row in blocks
@@ -190,7 +186,7 @@ def _timeline(data: StudyData, case: Case, runs: list[Row], blocks: list[Row]) -
     drifting = sum(block.treatment != "none" for block in timeline_blocks)
     drawn = choose_blocks(timeline_blocks)
     return Figure(
-        name=slug("timeline", *str(case).split("/")),
+        name=slug("timeline", *case),
         title=name_case(case),
         description=f"Throughput of the default configuration over {plural(len(timeline_blocks), 'block')}. "
         f"{drifting} of them {'was' if drifting == 1 else 'were'} corrected or excluded.",
@@ -281,14 +277,13 @@ def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
 
 def _set_aside_facts(data: StudyData, case: Case) -> Iterator[tuple[str, str]]:
     """Name the runs that were set aside, and operations that were tried again, where there were any."""
-    names = (case.dbms, case.device, case.workload)
     if set_aside := name_set_aside(data, case):
         yield "Excluded", f"{join_words(set_aside)}; table set_aside_runs lists them"
     tried = data.rows(
         "SELECT sum(retried)::BIGINT AS again, sum(ok + failed)::BIGINT AS operations "
         "FROM operations JOIN runs USING (run_id) "
         "WHERE retried IS NOT NULL AND status = 'ok' AND dbms = ? AND device = ? AND workload = ?",
-        *names,
+        *case,
     )[0]
     if tried["again"]:
         yield (

@@ -30,7 +30,7 @@ def _read_settings(data: StudyData, case: Case, op: str) -> Rows:
             AND o.dbms = ? AND o.device = ? AND o.workload = ?
         ORDER BY abs(c.estimate) + 2 * abs(o.estimate) DESC, o.knob, o.value
         """,
-        f"{op}_sequential_share", case.dbms, case.device, case.workload,
+        f"{op}_sequential_share", *case,
     )  # fmt: skip
 
 
@@ -42,8 +42,8 @@ def _by_bytes(data: StudyData, case: Case) -> list[str]:
         WHERE op IN ('read', 'write') AND requests > 0 AND dbms = ? AND device = ? AND workload = ?
         GROUP BY op ORDER BY sum(bytes) DESC, op DESC
         """,
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+        *case,
+    )
     return [row["op"] for row in rows]
 
 
@@ -65,7 +65,7 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
         f"{point.name}: {format_share(point.share)} in order, {format_micros(point.cpu_us)}" for point in points[:6]
     )
     return Figure(
-        name=slug("order against cpu", *str(case).split("/")),
+        name=slug("order against cpu", *case),
         title=f"{name_case(case)}: the CPU cost of sequential I/O",
         description=f"Sequential share of {op}s and CPU time of an operation, by setting. {summary}.{gain}",
         draw=lambda width: draw_order(width, points, f"sequential share of {op}s"),
@@ -76,5 +76,4 @@ def _order_figure(data: StudyData, case: Case) -> Figure | None:
 
 def _point(data: StudyData, row: Row) -> OrderPoint:
     effect = read_effect(data, row)
-    look = ("better" if effect.estimate > 0 else "worse") if effect.clear else "unclear"
-    return OrderPoint(name_setting(data, row), min(max(row["share"], 0.0), 1.0), row["cpu_us"], look)
+    return OrderPoint(name_setting(data, row), min(max(row["share"], 0.0), 1.0), row["cpu_us"], effect.look())

@@ -43,7 +43,7 @@ def submitters_figure(data: StudyData, case: Case, runs: list[str]) -> Figure | 
     omitted_count = len(ordered) - len(shown)
     summary = join_words([f"{name} {format_size(sum(by_name[name].values()))}" for name in ordered[:4]])
     return Figure(
-        name=slug("submitters", *str(case).split("/")),
+        name=slug("submitters", *case),
         title="Bytes by submitter",
         description=f"Bytes read and written in a run of {name_case(case)}, by submitting thread: {summary}.",
         draw=lambda width: draw_file_sizes(width, shown),
@@ -66,7 +66,7 @@ def access_figure(data: StudyData, case: Case) -> Figure | None:
             AND logical_share IS NOT NULL AND device_share IS NOT NULL
         ORDER BY requests DESC, file, op LIMIT ?
         """,
-        case.dbms, case.device, case.workload, _MOST_FILES,
+        *case, _MOST_FILES,
     )  # fmt: skip
     if not rows:
         return None
@@ -81,7 +81,7 @@ def access_figure(data: StudyData, case: Case) -> Figure | None:
         f"{name}: {', '.join(f'{layer} {format_share(share)}' for _, layer, share in bars)}" for name, bars in shares
     )
     return Figure(
-        name=slug("order", *str(case).split("/")),
+        name=slug("order", *case),
         title="In order: as asked, and as the device saw it",
         description=f"Share of sequential requests by file. {summary}.",
         draw=lambda width: draw_shares(width, shares),

@@ -67,7 +67,7 @@ def _operations(data: StudyData) -> Iterator[Sureness]:
     timed = [row for row in rows if row["workload"] in load and load[row["workload"]].generator not in (TPCH, TPCDS)]
     if timed and not data.is_imported:
         fewest = timed[0]["operations"]
-        case = name_case(Case(timed[0]["dbms"], timed[0]["device"], timed[0]["workload"]))
+        case = name_case(Case.of(timed[0]))
         meaning = f"median of {case}, where one operation more or less is {format_share(1 / fewest)}"
         good = f"{_ENOUGH_OPERATIONS} or more: increase measure_s"
         level = "poor" if fewest < _FEW_OPERATIONS else "fair"

@@ -54,8 +54,8 @@ def _read_times(data: StudyData, case: Case) -> Rows:
         WHERE m.knob IS NULL OR t.estimate IS NOT NULL
         ORDER BY m.knob IS NULL DESC, abs(t.estimate) DESC, m.knob, m.value
         """,
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+        *case,
+    )
 
 
 def _time_figure(data: StudyData, case: Case) -> Figure | None:
@@ -75,7 +75,7 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
     unit = "Median time per operation" + ("" if is_one else ", over all clients")
     summary = f"{unit}, by what the device does meanwhile."
     return Figure(
-        name=slug("times", *str(case).split("/")),
+        name=slug("times", *case),
         title=f"{name_case(case)}: where the time goes",
         description=" ".join([summary, *sentences[:4]]),
         draw=lambda width: draw_times(width, bars),

@@ -53,8 +53,8 @@ def list_traced(data: StudyData, case: Case, traces: Path) -> list[tuple[Row, Pa
     runs = data.rows(
         "SELECT run_id, is_sentinel FROM runs WHERE dbms = ? AND device = ? AND workload = ? "
         "ORDER BY is_sentinel DESC, started_at",
-        case.dbms, case.device, case.workload,
-    )  # fmt: skip
+        *case,
+    )
     recorded = {file.parent.name: file for file in traces.glob("*/events.parquet") if file.is_file()}
     # An id is no path: it is a stranger's text.
     return [(run, recorded[run["run_id"]]) for run in runs if run["run_id"] in recorded]
@@ -68,7 +68,7 @@ def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) 
         FROM sweep_runs WHERE status = 'ok' AND list_contains(?, run_id) AND (is_sentinel OR knob IS NOT NULL)
             AND dbms = ? AND device = ? AND workload = ? GROUP BY ALL ORDER BY knob NULLS FIRST, value
         """,
-        list(recorded), case.dbms, case.device, case.workload,
+        list(recorded), *case,
     )  # fmt: skip
     dbms = data.specs.dbms.get(case.dbms)
     load_knobs = {None, *(name for name, knob in dbms.knobs.items() if knob.apply == "load")} if dbms else {None}
@@ -82,7 +82,7 @@ def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) 
     seconds, highest = (max((point[key] for point in points), default=1.0) for key in ("seconds", "highest"))
     drawn = [PointPanel(name, _point_groups(cells, "op"), highest) for name, cells in zip(names, panels, strict=True)]
     yield Figure(
-        name=slug("loads", *str(case).split("/")),
+        name=slug("loads", *case),
         title="Offsets over time by how the data was loaded",
         description=f"Requests over the seconds of a run, by offset in the file with most bytes, a panel for each way "
         f"to load the data: {'; '.join(names)}.",
@@ -140,7 +140,7 @@ def _scatter(data: StudyData, case: Case, run: Row, events: Path, file: Row, gro
     groups = _point_groups(cells, group)
     suffix = {"op": "", "thread": ", by thread"}[group]
     return Figure(
-        name=slug("trace", *str(case).split("/"), name, suffix),
+        name=slug("trace", *case, name, suffix),
         title=name + suffix,
         description=f"{plural(file['requests'], 'request')} of {name} over the seconds of a run, by {label}{suffix}: "
         f"{', '.join(point_group.name for point_group in groups)}.",
@@ -224,7 +224,7 @@ def _locality_figures(data: StudyData, case: Case, run: Row, events: Path) -> li
     sentence = f"{describe_locality(locality)} {describe_heat(traced)}".strip()
     return [
         Figure(
-            name=slug("locality", *str(case).split("/")),
+            name=slug("locality", *case),
             title="What a larger cache would save",
             description=f"Bytes read from the device by size of an additional cache, and over the seconds of a run; "
             f"{used} were used. {sentence}",
@@ -249,7 +249,7 @@ def _queue_figures(data: StudyData, case: Case, run: Row, events: Path) -> Itera
     means = "; ".join(f"queue {queue}: {format_number(totals[queue] / _INTERVALS)} on average" for queue in busiest)
     left_out = f"; the {_MOST_QUEUES} busiest of {len(totals)}" if len(totals) > _MOST_QUEUES else ""
     yield Figure(
-        name=slug("queues", *str(case).split("/")),
+        name=slug("queues", *case),
         title="Depth of each hardware queue",
         description=f"Requests in flight by hardware queue over the seconds of a run. {means}.",
         draw=lambda width: draw_queues(width, rows, seconds),

@@ -170,7 +170,7 @@ def _sizes_figure(case: Case, rows: Rows) -> Figure:
     ]
     omitted_count = len(groups) - len(shown)
     return Figure(
-        name=slug("files", *str(case).split("/")),
+        name=slug("files", *case),
         title="Bytes by table and file",
         description=f"Bytes read and written in a run of {name_case(case)}, for {len(shown)} tables and files.",
         draw=lambda width: draw_file_sizes(width, shown),

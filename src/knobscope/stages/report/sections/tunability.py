@@ -43,7 +43,6 @@ class TunabilityPart:
 
 def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | None:
     """Return what table `tunability` holds of a case; None where it holds nothing, or its model cannot be trusted."""
-    names = (case.dbms, case.device, case.workload)
     response = RESPONSES[data.specs.study.screening.response]
     rows = data.rows(
         """
@@ -57,7 +56,7 @@ def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | N
         ORDER BY t.gain DESC, t.knob
         """,
         response.column,
-        *names,
+        *case,
     )
     if not rows or not fit["trustworthy"]:
         return None

@@ -61,13 +61,10 @@ def first_reaching(curve: list[float], goal: float) -> int | None:
 
 
 def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
-    names = (case.dbms, case.device, case.workload)
-    trials = data.rows(
-        "SELECT * FROM tuning WHERE dbms = ? AND device = ? AND workload = ? ORDER BY space, seed, trial", *names
-    )
+    trials = data.of_case("tuning", case, "space, seed, trial")
     if not trials:
         return None
-    tuned = data.rows("SELECT * FROM tuned WHERE dbms = ? AND device = ? AND workload = ? ORDER BY space, seed", *names)
+    tuned = data.of_case("tuned", case, "space, seed")
     planned = data.specs.study.tune.spaces if data.specs.study.tune else []
     spaces = sorted({row["space"] for row in trials}, key=lambda space: (space not in planned, space))
     order = [*(space for space in planned if space in spaces), *(space for space in spaces if space not in planned)]
@@ -78,7 +75,7 @@ def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
         name=name_case(case),
         sentences=[*_compare(curves), *_confirmed(tuned), *_passed_over(trials), *_doubt(data, case)],
         figure=Figure(
-            name=slug("tuning", *names),
+            name=slug("tuning", *case),
             title="Best throughput by number of runs",
             description=f"Median over the seeds after the last run, against the default: {', '.join(summaries)}.",
             draw=lambda width: draw_tuning(width, curves, goal),
@@ -133,9 +130,7 @@ def _doubt(data: StudyData, case: Case) -> list[str]:
     """Say when the ranking that chose the first knobs cannot be trusted."""
     trusted = data.value(
         "SELECT arg_max(trustworthy, coalesce(round, 0)) FROM fits WHERE dbms = ? AND device = ? AND workload = ?",
-        case.dbms,
-        case.device,
-        case.workload,
+        *case,
     )
     return (
         ["The ranking that chose the first knobs cannot be trusted in this case; see above."]
@@ -202,7 +197,7 @@ def _tell_risk(data: StudyData, row: Row, changes: list[tuple[str, str]]) -> str
     }
     if risks := dbms.list_risks(configuration, changed):
         return f"Risks committed data ({', '.join(risks)}); no power was cut"
-    case = Case(row["dbms"], row["device"], row["workload"])
+    case = Case.of(row)
     if inherited := list_inherited_risks(data, case, configuration, changed):
         return f"The default configuration risks committed data itself ({', '.join(inherited)}); no power was cut"
     return tell_cuts(cast("CutColumns", row))

@@ -44,7 +44,7 @@ def build_waiting(data: StudyData) -> list[CaseWaiting]:
     cases = [
         CaseWaiting(
             name_case(case),
-            [_tell(data, case, row) for row in data.rows(_SENSITIVITIES, case.dbms, case.device, case.workload)],
+            [_tell(data, case, row) for row in data.rows(_SENSITIVITIES, *case)],
         )
         for case in data.shown_cases
     ]

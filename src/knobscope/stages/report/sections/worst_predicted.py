@@ -27,13 +27,7 @@ class WorstPredicted:
 
 def worst_predicted(data: StudyData, case: Case, ranked: Sequence[str]) -> list[WorstPredicted]:
     """Return those that are off by a tenth or more; `ranked` are the knobs, those that matter most first."""
-    rows = data.rows(
-        "SELECT * FROM worst_predicted WHERE dbms = ? AND device = ? AND workload = ? "
-        "ORDER BY abs(ln(measured / predicted)) DESC",
-        case.dbms,
-        case.device,
-        case.workload,
-    )
+    rows = data.of_case("worst_predicted", case, "abs(ln(measured / predicted)) DESC")
     dbms, predictions = data.specs.dbms.get(case.dbms), []
     form = format_micros if RESPONSES[data.specs.study.screening.response].is_latency else format_rate
     for row in rows:
