@@ -1,10 +1,11 @@
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pytest
-from pages import Page, render
+from pages import Page, render, render_text
 from simulated_specs import make_specs
 from simulated_study import build_study, change_study
 
@@ -39,6 +40,27 @@ def changed_study(study: Path, tmp_path: Path) -> Callable[..., Path]:
         return change_study(copy, *statements, parameters=parameters)
 
     return change
+
+
+@pytest.fixture
+def render_changed(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> Callable[..., Page]:
+    """Return a function that executes SQL on a copy of the study and renders it without its pictures.
+
+    `cases` are those with sections of their own. `of` replaces the study's specs.
+    """
+
+    def render_copy(
+        *statements: str, cases: Sequence[str] | None = None, of: StudySpecs = specs, parameters: Sequence[object] = ()
+    ) -> Page:
+        return render_text(changed_study(*statements, parameters=parameters), of, tmp_path, cases=cases)
+
+    return render_copy
+
+
+@pytest.fixture
+def render_head(render_changed: Callable[..., Page]) -> Callable[..., Page]:
+    """Return the same function, which renders no case if none is named, for what the page says of all of them."""
+    return partial(render_changed, cases=())
 
 
 @pytest.fixture

@@ -17,6 +17,11 @@ XHTML = "{http://www.w3.org/1999/xhtml}"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def words_of(element: ElementTree.Element) -> str:
+    """Return all words in an element, with single plain spaces."""
+    return " ".join("".join(element.itertext()).replace("\u00a0", " ").split())
+
+
 @dataclass
 class Page:
     source: str
@@ -25,14 +30,15 @@ class Page:
     @property
     def text(self) -> str:
         """All words, with single plain spaces."""
-        return " ".join("".join(self.root.itertext()).replace("\u00a0", " ").split())
+        return words_of(self.root)
 
     def section(self, name: str) -> str:
         (found,) = (element for element in self.root.iter() if element.get("id") == name)
-        return " ".join("".join(found.itertext()).replace("\u00a0", " ").split())
+        return words_of(found)
 
-    def all(self, tag: str) -> list[ElementTree.Element]:
-        return list(self.root.iter(XHTML + tag))
+    def all(self, tag: str, kind: str = "") -> list[ElementTree.Element]:
+        """All elements with a tag, and of a class if that is named."""
+        return [element for element in self.root.iter(XHTML + tag) if kind in ("", element.get("class"))]
 
 
 def plain(text: str) -> str:
@@ -48,11 +54,6 @@ def render_text(database: Path, specs: StudySpecs, folder: Path, **options: Any)
     """Render a page without its pictures, which take most of the time."""
     with mock.patch.object(Figure, "svgs", return_value=[]):
         return render(database, specs, folder, **options)
-
-
-def render_top(database: Path, specs: StudySpecs, folder: Path, *cases: str) -> Page:
-    """Render a page with what it says of all cases, which takes half the time, and with the sections of these."""
-    return render_text(database, specs, folder, cases=cases)
 
 
 def render(database: Path, specs: StudySpecs, folder: Path, **options: Any) -> Page:

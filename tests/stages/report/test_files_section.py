@@ -114,15 +114,13 @@ def test_without_a_trace_there_are_no_points(page: Page) -> None:
     assert 'class="points' not in page.source
 
 
-def test_without_files_the_section_says_why(
-    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
-) -> None:
-    page = render(changed_study("DELETE FROM files"), specs, tmp_path)
+def test_without_files_the_section_says_why(render_changed: Callable[..., Page]) -> None:
+    page = render_changed("DELETE FROM files")
     assert "that requires BPF" in page.section("files")
 
 
-def test_names_from_files_are_escaped(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> None:
-    page = render(changed_study("UPDATE files SET file = '<b>&\"', role = 'data'"), specs, tmp_path)
+def test_names_from_files_are_escaped(render_changed: Callable[..., Page]) -> None:
+    page = render_changed("UPDATE files SET file = '<b>&\"', role = 'data'")
     assert '<b>&"' in page.section("files")
 
 

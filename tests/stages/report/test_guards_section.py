@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pages import ON_DISK, ON_FLASH, Page
-from pages import render_top as render
 from test_head import answer, sureness
 
 from knobscope.specs import Dbms, StudySpecs
 
-Change = Callable[..., Path]
+Render = Callable[..., Page]  # as fixture `render_head`
 
 
 def with_controls(specs: StudySpecs, *knobs: str) -> StudySpecs:
@@ -26,20 +24,18 @@ def says_nothing_of_controls(page: Page) -> bool:
 
 
 @pytest.mark.slow
-def test_a_study_without_controls_says_nothing_of_them(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    assert says_nothing_of_controls(render(changed_study(), specs, tmp_path, ON_FLASH))
+def test_a_study_without_controls_says_nothing_of_them(render_head: Render, specs: StudySpecs) -> None:
+    assert says_nothing_of_controls(render_head(cases=[ON_FLASH]))
     unswept = with_controls(specs, "cache_size")  # which no run compares
-    assert says_nothing_of_controls(render(changed_study(), unswept, tmp_path, ON_FLASH))
+    assert says_nothing_of_controls(render_head(of=unswept, cases=[ON_FLASH]))
 
 
-def test_controls_without_an_effect_are_good_news(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    quiet = changed_study(
+def test_controls_without_an_effect_are_good_news(render_head: Render, specs: StudySpecs) -> None:
+    page = render_head(
         "UPDATE effects SET q_value = 0.9 WHERE knob = 'wal_autocheckpoint' AND q_value IS NOT NULL",
         "DELETE FROM findings WHERE knob = 'wal_autocheckpoint'",
+        of=with_controls(specs, "wal_autocheckpoint"),
     )
-    page = render(quiet, with_controls(specs, "wal_autocheckpoint"), tmp_path)
     said = sureness(page, "Negative controls")
     assert said.startswith("Negative controls 1 knobs that cannot change anything (wal_autocheckpoint): none of ")
     assert said.endswith("comparisons appears as a finding good")
@@ -47,7 +43,7 @@ def test_controls_without_an_effect_are_good_news(changed_study: Change, specs: 
 
 
 @pytest.mark.parametrize("by", ["effect", "finding"])
-def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: StudySpecs, tmp_path: Path, by: str) -> None:
+def test_a_finding_on_a_control_is_a_warning(render_head: Render, specs: StudySpecs, by: str) -> None:
     """Half the speed at one value is a false alarm, whether an effect shows it or only a rule's verdict."""
     quiet = "UPDATE effects SET q_value = 0.9 WHERE knob = 'wal_autocheckpoint' AND q_value IS NOT NULL"
     loud = (
@@ -59,23 +55,21 @@ def test_a_finding_on_a_control_is_a_warning(changed_study: Change, specs: Study
         "THEN 'mismatch' ELSE 'none' END WHERE knob = 'wal_autocheckpoint'"
     )
     none = "UPDATE findings SET verdict = 'none' WHERE knob = 'wal_autocheckpoint'"
-    changed = changed_study(quiet, *((loud, none) if by == "effect" else (verdict,)))
-    page = render(changed, with_controls(specs, "wal_autocheckpoint"), tmp_path)
+    statements = (quiet, loud, none) if by == "effect" else (quiet, verdict)
+    page = render_head(*statements, of=with_controls(specs, "wal_autocheckpoint"))
     assert "Negative controls (wal_autocheckpoint) cannot change anything, yet 1 of" in answer(page)
     assert "noise is larger than the statistics of this study assume" in answer(page)
     assert sureness(page, "Negative controls").endswith("poor (good: no finding)")
 
 
-def test_runs_that_cannot_be_believed_are_distinguished_from_failures(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    changed = changed_study(
+def test_runs_that_cannot_be_believed_are_distinguished_from_failures(render_head: Render) -> None:
+    page = render_head(
         "DELETE FROM set_aside_runs",
         "INSERT INTO set_aside_runs SELECT run_id, CASE WHEN row_number() OVER (ORDER BY run_id) > 2 THEN 'frozen' "
         "ELSE 'copied' END, NULL, 'why' FROM runs WHERE status = 'ok' ORDER BY run_id LIMIT 3",
         "UPDATE runs SET status = 'invalid', reason = 'why' WHERE run_id IN (SELECT run_id FROM set_aside_runs)",
+        cases=[ON_FLASH],
     )
-    page = render(changed, specs, tmp_path, ON_FLASH)
     assert (
         "13 of 90 runs (14 %) were excluded: 10 gave no result, 2 have exactly the same figures as other runs "
         "and 1 has a series that does not change."
@@ -84,17 +78,15 @@ def test_runs_that_cannot_be_believed_are_distinguished_from_failures(
 
 
 @pytest.mark.slow
-def test_a_session_on_another_level_is_reported_with_what_follows(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    one = changed_study(
+def test_a_session_on_another_level_is_reported_with_what_follows(render_head: Render) -> None:
+    page = render_head(
         "UPDATE blocks SET other_level = true, level = ln(0.2) WHERE block_id = "
-        "(SELECT min(block_id) FROM blocks WHERE device = 'slow-disk')"
+        "(SELECT min(block_id) FROM blocks WHERE device = 'slow-disk')",
+        cases=[ON_DISK],
     )
-    page = render(one, specs, tmp_path, ON_DISK)
     assert "sessions of sqlite · slow-disk" in answer(page)
     assert "was 5x slower than the others throughout" in answer(page)
     assert "comparisons of speeds across sessions exclude it" in answer(page)
     assert "was 5x slower than the other sessions throughout" in page.section("runs")
-    none = render(changed_study(), specs, tmp_path)
+    none = render_head(cases=())
     assert "sessions of sqlite" not in answer(none)

@@ -2,31 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from pages import ON_FLASH, Page
-from pages import render_top as render
+from pages import ON_FLASH, Page, words_of
 
 from knobscope.specs import StudySpecs
 
-Change = Callable[..., Path]
+Render = Callable[..., Page]  # as fixture `render_head`
 
 
 def sureness(page: Page, name: str) -> str:
-    items = ["".join(item.itertext()).replace("\u00a0", " ") for item in page.all("li")]
-    (found,) = (" ".join(text.split()) for text in items if " ".join(text.split()).startswith(f"{name} "))
+    (found,) = (text for item in page.all("li") if (text := words_of(item)).startswith(f"{name} "))
     return found
 
 
 def answer(page: Page) -> str:
-    (found,) = (element for element in page.all("div") if element.get("class") == "answer")
-    return " ".join("".join(found.itertext()).replace("\u00a0", " ").split())
+    (found,) = page.all("div", "answer")
+    return words_of(found)
 
 
-def test_an_effect_that_did_not_show_again_decides_nothing(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
-) -> None:
+def test_an_effect_that_did_not_show_again_decides_nothing(render_head: Render, page: Page) -> None:
     assert answer(page).startswith("synchronous matters most: off is")
     assert "is hollow" not in page.text
     gone = (
@@ -34,54 +29,43 @@ def test_an_effect_that_did_not_show_again_decides_nothing(
         "false AS is_level, 'none' AS property, '{}' AS change, 8 AS pairs, {is_gone} AS is_gone "
         "FROM effects WHERE knob = 'synchronous'"
     )
-    again = render(changed_study(gone.replace("{is_gone}", "true")), specs, tmp_path, ON_FLASH)
+    again = render_head(gone.replace("{is_gone}", "true"), cases=[ON_FLASH])
     assert not answer(again).startswith("synchronous")
     assert "The ranking puts synchronous first, but its effect did not reproduce in new runs." in answer(again)
     assert "an effect that did not reproduce in new runs is hollow" in again.text
-    there = render(changed_study(gone.replace("{is_gone}", "false")), specs, tmp_path, ON_FLASH)
+    there = render_head(gone.replace("{is_gone}", "false"), cases=[ON_FLASH])
     assert answer(there) == answer(page)
 
 
-def test_an_effect_that_is_a_fastest_configuration_has_the_figure_of_its_new_pairs(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_an_effect_that_is_a_fastest_configuration_has_the_figure_of_its_new_pairs(render_head: Render) -> None:
     swept = "UPDATE effects SET swept = estimate WHERE metric = 'latency_p95_us'"
-    unsure = render(changed_study(swept), specs, tmp_path, ON_FLASH)
+    unsure = render_head(swept, cases=[ON_FLASH])
     assert "; not measured again, so it may be smaller)" in answer(unsure)
     alone = 'UPDATE fastest SET changes = \'{"synchronous": "off"}\', pairs = 4, again = ln(3), again_low = ln(2), '
-    again = render(changed_study(swept, f"{alone} again_high = ln(4)"), specs, tmp_path, ON_FLASH)
+    again = render_head(swept, f"{alone} again_high = ln(4)", cases=[ON_FLASH])
     assert "; 3x faster in the new pairs of runs above)" in answer(again)
 
 
 @pytest.mark.slow
-def test_no_drift_is_no_good_news_where_noise_hides_it(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    noisy = changed_study("UPDATE effects SET noise = ln(1.74)", "UPDATE blocks SET treatment = 'none'")
-    said = sureness(render(noisy, specs, tmp_path), "Drift")
+def test_no_drift_is_no_good_news_where_noise_hides_it(render_head: Render) -> None:
+    said = sureness(render_head("UPDATE effects SET noise = ln(1.74)", "UPDATE blocks SET treatment = 'none'"), "Drift")
     assert said.endswith("poor (good: none, and little noise: ± 74 % hides smaller changes)")
-    quiet = changed_study("UPDATE effects SET noise = 0.01", "UPDATE blocks SET treatment = 'none'")
-    said = sureness(render(quiet, specs, tmp_path), "Drift")
+    said = sureness(render_head("UPDATE effects SET noise = 0.01", "UPDATE blocks SET treatment = 'none'"), "Drift")
     assert "hides" not in said
     assert said.endswith("good")
 
 
-def test_blocks_that_cannot_be_judged_did_not_stay_the_same(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    few = changed_study("UPDATE blocks SET drift_p = NULL, bend_p = NULL, treatment = 'none'")
-    said = sureness(render(few, specs, tmp_path), "Drift")
+def test_blocks_that_cannot_be_judged_did_not_stay_the_same(render_head: Render) -> None:
+    said = sureness(render_head("UPDATE blocks SET drift_p = NULL, bend_p = NULL, treatment = 'none'"), "Drift")
     assert said == "Drift not known no block has enough runs to tell a change of speed from noise"
 
 
-def test_a_block_without_a_default_configuration_is_no_drift(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    bare = changed_study(
+def test_a_block_without_a_default_configuration_is_no_drift(render_head: Render) -> None:
+    page = render_head(
         "UPDATE blocks SET treatment = 'none'",
         "UPDATE blocks SET treatment = 'dropped', sentinels = 0 WHERE block_id = (SELECT min(block_id) FROM blocks)",
     )
-    said = sureness(render(bare, specs, tmp_path), "Drift")
+    said = sureness(page, "Drift")
     assert said.startswith("Drift 0 of ")
     assert "1 more block cannot be judged" in said
 
@@ -94,11 +78,8 @@ def test_a_block_without_a_default_configuration_is_no_drift(
         (900, None),
     ],
 )
-def test_runs_of_few_operations_are_reported(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, operations: int, said: str | None
-) -> None:
-    few = changed_study("UPDATE runs SET operations = if(device = 'slow-disk', ?, 5000)", parameters=[operations])
-    page = render(few, specs, tmp_path)
+def test_runs_of_few_operations_are_reported(render_head: Render, operations: int, said: str | None) -> None:
+    page = render_head("UPDATE runs SET operations = if(device = 'slow-disk', ?, 5000)", parameters=[operations])
     if said is None:
         assert not [item for item in page.all("li") if "".join(item.itertext()).strip().startswith("Operations")]
         return
@@ -107,14 +88,11 @@ def test_runs_of_few_operations_are_reported(
     assert f"{'poor' if operations == 19 else 'fair'} (good: 500 or more: increase measure_s)" in told
 
 
-def test_runs_that_were_set_aside_are_reported_at_once(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    changed = changed_study(
+def test_runs_that_were_set_aside_are_reported_at_once(render_head: Render) -> None:
+    page = render_head(
         "DELETE FROM set_aside_runs",
         "INSERT INTO set_aside_runs SELECT run_id, 'block', NULL, 'why' FROM runs WHERE status = 'ok' LIMIT 30",
     )
-    page = render(changed, specs, tmp_path)
     assert "40 of 90 runs (44 %) were excluded: 10 gave no result and 30 are in blocks that cannot be compared." in (
         answer(page)
     )
@@ -139,59 +117,53 @@ def test_runs_that_were_set_aside_are_reported_at_once(
     ],
 )
 def test_a_default_that_hardly_flushes_is_not_called_safe(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, rate: float | None, cache: str, said: str
+    render_head: Render, rate: float | None, cache: str, said: str
 ) -> None:
-    changed = changed_study(
+    page = render_head(
         f"UPDATE effects SET reference = {'NULL' if rate is None else rate} WHERE metric = 'flushes_per_op'",  # noqa: S608
         "INSERT INTO device_property (device, property, kernel) SELECT DISTINCT device, 'flush', "  # noqa: S608
         f"'write_cache {cache}' FROM cases",
     )
-    words = answer(render(changed, specs, tmp_path))
+    words = answer(page)
     assert "but risks committed data" in words
     assert ("The default configuration itself" in words) == bool(said)
     assert said in words
 
 
-def test_findings_that_judge_nothing_are_no_clean_bill(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    changed = changed_study(
+def test_findings_that_judge_nothing_are_no_clean_bill(render_head: Render) -> None:
+    page = render_head(
         "DELETE FROM findings WHERE rule <> 'intuition'",
         "UPDATE findings SET verdict = 'insufficient', penalty = NULL, sentence = 'Cannot be judged: one block only.'",
     )
-    words = answer(render(changed, specs, tmp_path))
+    words = answer(page)
     assert (
         "None of 10 questions about DBMS and device could be judged, for example: Cannot be judged: one block" in words
     )
     assert "No mismatch" not in words
 
 
-def test_no_mismatch_comes_with_the_effects_that_noise_would_hide(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
-) -> None:
+def test_no_mismatch_comes_with_the_effects_that_noise_would_hide(render_head: Render, page: Page) -> None:
     assert "could not be seen" not in answer(page)
-    changed = changed_study(
+    page = render_head(
         "UPDATE findings SET verdict = 'none' WHERE verdict = 'mismatch'",
         "UPDATE effects SET low = estimate - ln(1.66), high = estimate + ln(1.66) WHERE metric = 'throughput_ops'",
     )
-    words = answer(render(changed, specs, tmp_path))
+    words = answer(page)
     assert "No mismatch between DBMS and device" in words
     assert "Effects on throughput of less than 66 % could not be seen (half of a typical 95 % interval)." in words
-    precise = changed_study(
+    page = render_head(
         "UPDATE findings SET verdict = 'none' WHERE verdict = 'mismatch'",
         "UPDATE effects SET low = estimate - 0.01, high = estimate + 0.01 WHERE metric = 'throughput_ops'",
     )
-    words = answer(render(precise, specs, tmp_path))
+    words = answer(page)
     assert "Effects on throughput of less than 5 % could not be seen (threshold `min_effect`)." in words
 
 
-def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    changed = changed_study(
-        "UPDATE fits SET stopped = false, trustworthy = true, reason = 'not predictable: noise', r2_min = 0.1"
+def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(render_head: Render) -> None:
+    page = render_head(
+        "UPDATE fits SET stopped = false, trustworthy = true, reason = 'not predictable: noise', r2_min = 0.1",
+        cases=[ON_FLASH],
     )
-    page = render(changed, specs, tmp_path, ON_FLASH)
     assert "Which knobs stand out can be trusted" in page.section("ranking")
     assert "it cannot predict the throughput of a single configuration" in page.section("ranking")
     assert "The ranking can be trusted" not in page.section("ranking")
@@ -199,17 +171,17 @@ def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(
     assert sureness(page, "Model").endswith("fair (good: 0.9 in every split)")
 
 
-def test_a_ranking_names_the_knobs_that_it_expected(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    told = render(changed_study(), specs, tmp_path, ON_FLASH).section("ranking")
+def test_a_ranking_names_the_knobs_that_it_expected(render_head: Render) -> None:
+    told = render_head(cases=[ON_FLASH]).section("ranking")
     expected = "stood out in prior sqlite-all: synchronous and page_size needed less evidence than other knobs"
     assert expected in " ".join(told.split())
-    cold = render(changed_study("UPDATE fits SET warm_start = NULL, expected = NULL"), specs, tmp_path, ON_FLASH)
+    cold = render_head("UPDATE fits SET warm_start = NULL, expected = NULL", cases=[ON_FLASH])
     assert "had to show less" not in cold.section("ranking")
 
 
-def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    assert "left out what" not in render(changed_study(), specs, tmp_path, ON_FLASH).section("ranking")
-    changed = changed_study(
+def test_a_ranking_names_what_later_rounds_left_out(render_head: Render) -> None:
+    assert "left out what" not in render_head(cases=[ON_FLASH]).section("ranking")
+    page = render_head(
         """
         INSERT INTO costly_settings BY NAME
         SELECT dbms, device, workload, round, setting, times_slower, 9 AS configurations
@@ -217,36 +189,32 @@ def test_a_ranking_names_what_later_rounds_left_out(changed_study: Change, specs
             VALUES (0, '{"page_size": 512, "synchronous": "extra"}', 31.4), (0, '{"synchronous": "full"}', 5.0),
             (1, '{"synchronous": "full"}', 4.5), (1, '{"cache_size": -20000}', 6.0)
         ) AS found(round, setting, times_slower) USING (round)
-        """
+        """,
+        cases=[ON_FLASH],
     )
-    told = " ".join(render(changed, specs, tmp_path, ON_FLASH).section("ranking").split())
+    told = page.section("ranking")
     both = "page_size = 512 B with synchronous = extra (31x slower)"
     assert f"several times slower: {both} and synchronous = full (5x slower). Such a bottleneck" in told
     # cache_size showed after the last round only.
 
 
-def test_a_pair_of_knobs_without_an_interval_says_what_it_lacks(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_a_pair_of_knobs_without_an_interval_says_what_it_lacks(render_head: Render) -> None:
     pair = """
         INSERT INTO pair_effects BY NAME SELECT DISTINCT dbms, device, workload, 'synchronous' AS knob, 'off' AS value,
             'page_size' AS other, '{0}' AS other_value, 0.1 AS estimate, 0.1 AS alone, 0.1 AS other_alone,
             0.3 AS together, {1} AS blocks FROM cases
     """
-    changed = changed_study(pair.format(4096, 1), pair.format(16384, 2))
-    told = render(changed, specs, tmp_path, ON_FLASH).section("ranking")
+    told = render_head(pair.format(4096, 1), pair.format(16384, 2), cases=[ON_FLASH]).section("ranking")
     assert (told.count("one block is not enough"), told.count("too few runs for an interval")) == (1, 1)
 
 
-def test_an_import_states_nothing_that_it_does_not_know(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    imported = changed_study(
+def test_an_import_states_nothing_that_it_does_not_know(render_head: Render) -> None:
+    page = render_head(
         "UPDATE runs SET session = 'imported', monitor = NULL, lost_events = NULL, unattributed_share = NULL, "
         "started_at = NULL",
         "UPDATE device_profile SET block_device = NULL, filesystem = NULL",
+        cases=[ON_FLASH],
     )
-    page = render(imported, specs, tmp_path, ON_FLASH)
     assert sureness(page, "Block layer").startswith("Block layer 0 % of the imported runs come with I/O counts")
     assert "measured elsewhere" in page.text
     assert "runs at times that are not known" in page.text
@@ -254,25 +222,22 @@ def test_an_import_states_nothing_that_it_does_not_know(
     assert "None" not in page.text.replace("None of", "")
 
 
-def test_the_size_of_the_data_is_in_the_unit_of_its_generator(study: Path, specs: StudySpecs, tmp_path: Path) -> None:
+def test_the_size_of_the_data_is_in_the_unit_of_its_generator(render_head: Render, specs: StudySpecs) -> None:
     books = {
         name: load.model_copy(update={"generator": "tpch", "records": 100}) for name, load in specs.workloads.items()
     }
-    page = render(study, replace(specs, workloads=books), tmp_path, ON_FLASH)
+    page = render_head(of=replace(specs, workloads=books), cases=[ON_FLASH])
     assert "tpch, scale factor 0.1, " in page.text
 
 
-def test_the_fastest_configurations_are_blocks_to_copy(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_the_fastest_configurations_are_blocks_to_copy(render_head: Render) -> None:
     again = (
         "UPDATE fastest SET pairs = 4, again = ln({0}), again_low = ln({1}), again_high = ln({2}) WHERE risk = '{3}'"
     )
     tuned = "UPDATE fastest SET tuner = 'all' WHERE risk = 'none'"
-    changed = changed_study(again.format(12, 11, 13, "none"), again.format(1.1, 0.9, 1.3, "any"), tuned)
-    page = render(changed, specs, tmp_path, ON_FLASH)
-    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
-    said = [" ".join("".join(block.itertext()).replace("\u00a0", " ").split()) for block in blocks]
+    page = render_head(again.format(12, 11, 13, "none"), again.format(1.1, 0.9, 1.3, "any"), tuned, cases=[ON_FLASH])
+    blocks = page.all("article", "fastest")
+    said = [*map(words_of, blocks)]
     assert said[0].startswith("Fastest safe configuration measured · sqlite · fast-flash · ycsb-a page_size = 16 KiB")
     assert "12x faster (95 % interval 11x to 13x) than the default in 4 new pairs of runs" in said[0]
     assert "runs; a tuner found it, and which of its changes matter was not tested" in said[0]
@@ -284,9 +249,7 @@ def test_the_fastest_configurations_are_blocks_to_copy(
     assert "synchronous risks committed data" in said[1]
 
 
-def test_what_keeps_a_default_that_risks_data_is_not_called_safe(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_what_keeps_a_default_that_risks_data_is_not_called_safe(render_head: Render, specs: StudySpecs) -> None:
     risky = (
         """UPDATE fastest SET configuration = replace(configuration, '"synchronous": "full"', '"synchronous": "off"')"""
     )
@@ -294,16 +257,15 @@ def test_what_keeps_a_default_that_risks_data_is_not_called_safe(
     knob = dbms.knobs["synchronous"].model_copy(update={"durability": ["off"]})
     marked = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
     marked_specs = replace(specs, dbms={**specs.dbms, "sqlite": marked})
-    page = render(changed_study(f"{risky} WHERE risk = 'none'"), marked_specs, tmp_path, ON_FLASH)
-    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
-    said = " ".join("".join(blocks[0].itertext()).replace("\u00a0", " ").split())
+    page = render_head(f"{risky} WHERE risk = 'none'", of=marked_specs, cases=[ON_FLASH])
+    said = words_of(page.all("article", "fastest")[0])
     assert said.startswith("Fastest configuration without additional risk")
     assert "the default configuration risks committed data itself (synchronous = off)" in said
     assert "Safe by its spec" not in said
 
 
 def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page: Page) -> None:
-    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
+    blocks = page.all("article", "fastest")
     assert len(blocks) == 4
     for block in blocks:
         said = "".join(block.itertext())
@@ -333,35 +295,32 @@ def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page:
         ("uncut = 'that needs root'", "Fastest safe", "Safe by its spec; no power was cut to see: that needs root."),
     ],
 )
-def test_power_cuts_decide_what_is_called_safe(
-    columns: str, title: str, sentence: str, changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    page = render(changed_study(f"UPDATE fastest SET {columns} WHERE risk = 'none'"), specs, tmp_path, ON_FLASH)  # noqa: S608
-    blocks = [element for element in page.all("article") if element.get("class") == "fastest"]
-    texts = [" ".join("".join(block.itertext()).replace("\u00a0", " ").split()) for block in blocks]
+def test_power_cuts_decide_what_is_called_safe(columns: str, title: str, sentence: str, render_head: Render) -> None:
+    page = render_head(f"UPDATE fastest SET {columns} WHERE risk = 'none'", cases=[ON_FLASH])  # noqa: S608
+    texts = [*map(words_of, page.all("article", "fastest"))]
     assert texts[0].startswith(title)
     assert sentence in texts[0]
     assert "power" not in texts[1]
 
 
-def test_defaults_that_the_spec_chooses_are_named(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+def test_defaults_that_the_spec_chooses_are_named(render_head: Render, specs: StudySpecs) -> None:
     dbms = specs.dbms["sqlite"]
     knob = dbms.knobs["synchronous"].model_copy(update={"built_in": "normal"})
     chosen = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
-    page = render(changed_study(), replace(specs, dbms={**specs.dbms, "sqlite": chosen}), tmp_path)
-    said = " ".join("".join(element.itertext()) for element in page.all("dl") if element.get("class") == "facts")
+    page = render_head(of=replace(specs, dbms={**specs.dbms, "sqlite": chosen}))
+    said = " ".join(map(words_of, page.all("dl", "facts")))
     assert "Default configuration of sqlite" in said
     assert f"not as built in: synchronous = {knob.default} (built in: normal)" in " ".join(said.split())
 
 
-def test_what_the_study_has_as_its_default_is_named(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+def test_what_the_study_has_as_its_default_is_named(render_head: Render, specs: StudySpecs) -> None:
     """Of the settings that the spec chooses one is built in here, and the study chooses another one."""
     dbms = specs.dbms["sqlite"]
     knob = dbms.knobs["synchronous"].model_copy(update={"built_in": "normal"})
     chosen = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
     baseline = {"sqlite": {"synchronous": "normal", "mmap_size": 4096}}
     study = specs.study.model_copy(update={"baseline": baseline})
-    page = render(changed_study(), replace(specs, study=study, dbms={**specs.dbms, "sqlite": chosen}), tmp_path)
-    said = " ".join("".join(element.itertext()) for element in page.all("dl") if element.get("class") == "facts")
+    page = render_head(of=replace(specs, study=study, dbms={**specs.dbms, "sqlite": chosen}))
+    said = " ".join(map(words_of, page.all("dl", "facts")))
     assert "not as built in: mmap_size = 4096 (built in: 0)" in " ".join(said.split())
     assert "synchronous" not in said

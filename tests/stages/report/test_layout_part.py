@@ -26,7 +26,7 @@ def test_devices_of_a_layout_are_reported_by_layout(
     )
     knobs = specs.dbms["sqlite"].knobs
     dbms = specs.dbms["sqlite"].model_copy(update={"knobs": {**knobs, "device.log": knobs["synchronous"]}})
-    text = render(database, replace(specs, dbms={"sqlite": dbms}), tmp_path).section("runs").replace("\u00a0", " ")
+    text = render(database, replace(specs, dbms={"sqlite": dbms}), tmp_path).section("runs")
     told = text[text.index("Requests to each device of the layout") :]
     assert told.count("Requests to each device") == 1  # the other case has no layout
     assert re.search(r"default\s*fast-flash\s*–\s*4 KiB/s\s*100 /s\s*1.5\s*25 %", told), told[:600]

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages import Page
+from pages import Page, words_of
 from pages import render_text as render
 
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.sections import findings
 
-Change = Callable[..., Path]
+Render = Callable[..., Page]  # as fixture `render_changed`
 FAST, SLOW = "sqlite/fast-flash/ycsb-a", "sqlite/slow-disk/ycsb-a"
 
 
@@ -24,13 +24,12 @@ def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_case")
 @pytest.mark.parametrize(("costly", "other"), [("fast-flash", "slow-disk"), ("slow-disk", "fast-flash")])
 def test_of_too_many_cases_those_with_the_costliest_mismatches_are_shown(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, costly: str, other: str
+    render_changed: Render, costly: str, other: str
 ) -> None:
-    database = changed_study(
+    page = render_changed(
         "UPDATE findings SET penalty = CASE device WHEN ? THEN 9 ELSE 2 END WHERE verdict = 'mismatch'",
         parameters=[costly],
     )
-    page = render(database, specs, tmp_path)
     for section in ("effects", "runs", "files"):
         assert f"sqlite · {costly} · ycsb-a" in page.section(section)
         assert f"sqlite · {other} · ycsb-a" not in page.section(section).split("Failed and excluded runs")[0]
@@ -54,27 +53,25 @@ def test_a_page_of_few_cases_leaves_nothing_out(page: Page) -> None:
 
 
 def test_of_many_findings_those_with_the_largest_effects_are_shown(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    render_changed: Render, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(findings, "_MOST_JUDGED", 2)
     monkeypatch.setattr(findings, "_MOST_VALUES", 1)
-    database = changed_study(
+    page = render_changed(
         "UPDATE findings SET verdict = 'none', penalty = NULL, effect = 0.01, sentence = 'tiny'",
         "UPDATE findings SET sentence = 'large', effect = 0.9 WHERE knob = 'page_size' AND value = '65536'",
     )
-    text = " ".join(render(database, specs, tmp_path).section("findings").split())
+    text = page.section("findings")
     assert text.count("large") == 2
     assert "tiny" not in text
     assert "more, with smaller effects or none: table findings" in text
 
 
-def test_a_mismatch_has_a_clear_effect_whatever_an_interval_of_95_percent_holds(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_a_mismatch_has_a_clear_effect_whatever_an_interval_of_95_percent_holds(render_changed: Render) -> None:
     """With a threshold `fdr` above 0.05 it may hold no change."""
     effects = "effect = -0.06, effect_low = -0.12, effect_high = 0.01"
-    database = changed_study(f"UPDATE findings SET {effects} WHERE verdict = 'mismatch'")  # noqa: S608
-    shown = render(database, specs, tmp_path).section("findings")
+    page = render_changed(f"UPDATE findings SET {effects} WHERE verdict = 'mismatch'")  # noqa: S608
+    shown = page.section("findings")
     assert "Throughput6 % slower 12 % slower to 1 % faster" in shown
     assert "Throughputno clear effect" not in shown
 
@@ -85,8 +82,6 @@ def test_of_many_findings_of_a_mismatch_the_costliest_are_shown(
     monkeypatch.setattr(findings, "_MOST_VALUES", 1)
     fewer = render(study, specs, tmp_path)
     assert "less costly, of this mismatch: table findings" in fewer.text
-    answers = [
-        "".join(one.itertext()) for each in (page, fewer) for one in each.all("div") if one.get("class") == "answer"
-    ]
+    answers = [words_of(each.all("div", "answer")[0]) for each in (page, fewer)]
     assert "finding" in answers[0]
     assert answers[0] == answers[1]  # what is not shown counts

@@ -4,11 +4,12 @@ import hashlib
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pytest
-from pages import SVG, XHTML, Page, render
+from pages import SVG, XHTML, Page, render, words_of
 
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
@@ -18,11 +19,12 @@ from knobscope.stages.report.sections.ranking import build_ranking
 from knobscope.study_data.study import StudyData
 
 Change = Callable[..., Path]
+Render = Callable[..., Page]  # as fixture `render_changed`
 
 
 def test_page_answers_in_its_first_sentence(page: Page) -> None:
-    (answer,) = (element for element in page.all("div") if element.get("class") == "answer")
-    first = "".join(answer[0].itertext()).replace("\u00a0", " ")
+    (answer,) = page.all("div", "answer")
+    first = words_of(answer[0])
     # The simulation makes `off` 31 times faster on the disk.
     match = re.fullmatch(
         r"synchronous matters most: off is (\d+)x faster than full \(sqlite on slow-disk, ycsb-a\)"
@@ -51,13 +53,13 @@ def test_page_says_how_well_the_model_predicts(page: Page) -> None:
 
 
 def test_page_tells_what_the_model_does_not_predict(page: Page) -> None:
-    told = page.text.replace("\u00a0", " ")
+    told = page.text
     assert "wal_autocheckpoint = 100 pages, page_size = 64 KiB, mmap_size = 0 B120 ops/s300 ops/s2.5x too high" in told
     assert "x too low" not in told  # what is off by less than a tenth is not told
 
 
 def test_page_tells_what_setting_a_knob_gains_compared_with_what_was_measured(page: Page) -> None:
-    told = " ".join(page.section("ranking").replace("\u00a0", " ").split())
+    told = page.section("ranking")
     assert re.search(r"page_size ?3 ?64 KiB ?25 % faster \(16 % to 35 %\) ?2\d % faster \(95 % interval", told)
     assert re.search(r"wal_autocheckpoint ?2 ?10,?000 pages ?22 % faster \(12 % to 34 %\)", told)
     assert "The model sees no clear gain from 1 other knob." in told
@@ -108,7 +110,7 @@ def test_confirmed_and_refuted_causes_are_distinguished(page: Page) -> None:
 
 
 def test_mismatches_have_pictures(page: Page) -> None:
-    cards = [element for element in page.all("article") if element.get("class") == "card"]
+    cards = page.all("article", "card")
     assert cards
     assert all(list(card.iter(SVG + "svg")) for card in cards)
 
@@ -206,7 +208,7 @@ def test_hostile_words_stay_words(changed_study: Change, specs: StudySpecs, tmp_
         "UPDATE device_profile SET filesystem = getvariable('hostile')",
         parameters=[hostile],
     )
-    page = render(database, specs, tmp_path)
+    page = render(database, specs, tmp_path)  # with its pictures
     assert len(page.all("script")) == 1
     assert not page.all("b")
     assert " ".join(hostile.split()) in page.section("runs")
@@ -226,80 +228,66 @@ def test_empty_study_says_why_everything_is_empty(empty_study: Path, specs: Stud
     assert not list(page.root.iter(SVG + "svg"))
 
 
-def test_without_bpf_the_page_says_what_is_missing(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+def test_without_bpf_the_page_says_what_is_missing(render_changed: Render) -> None:
     tables = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_series")
-    database = changed_study("UPDATE runs SET monitor = 'procfs'", *(f"DELETE FROM {name}" for name in tables))  # noqa: S608
-    page = render(database, specs, tmp_path)
+    page = render_changed("UPDATE runs SET monitor = 'procfs'", *(f"DELETE FROM {name}" for name in tables))  # noqa: S608
     assert "the monitor fell back to procfs" in page.section("runs")
     assert "Sizes of writes" not in page.text
     assert "Throughput" in page.section("findings")
 
 
-def test_a_report_says_that_the_study_requested_procfs(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_a_report_says_that_the_study_requested_procfs(render_changed: Render, specs: StudySpecs) -> None:
     asked = specs.study.model_copy(update={"monitor": "procfs"})
-    database = changed_study("UPDATE runs SET monitor = 'procfs'")
-    page = render(database, type(specs)(asked, specs.dbms, specs.devices, specs.workloads), tmp_path)
+    page = render_changed("UPDATE runs SET monitor = 'procfs'", of=replace(specs, study=asked))
     assert "the study uses the procfs monitor" in page.section("runs")
 
 
-def test_effects_without_interval_are_shown_as_such(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    database = changed_study("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
-    page = render(database, specs, tmp_path)
+def test_effects_without_interval_are_shown_as_such(render_changed: Render) -> None:
+    page = render_changed("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
     assert "no interval" in page.section("effects")
     assert "No effect of a knob can be told from noise: none has an interval" in page.text
 
 
-def test_runs_that_all_failed_still_make_a_page(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
-    database = changed_study(
+def test_runs_that_all_failed_still_make_a_page(render_changed: Render) -> None:
+    page = render_changed(
         "UPDATE runs SET status = 'failed_start', reason = 'no disk left', throughput_ops = NULL, monitor = NULL",
         "DELETE FROM effects",
         "DELETE FROM findings",
         "DELETE FROM blocks",
     )
-    page = render(database, specs, tmp_path)
     assert "90 of 90 runs gave no result" in page.text
     assert "no run of the default configuration succeeded" in page.section("runs")
     assert "no disk left" in page.section("runs")
 
 
-def test_insufficient_verdicts_appear_with_their_reason(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study(
+def test_insufficient_verdicts_appear_with_their_reason(render_changed: Render) -> None:
+    page = render_changed(
         "DELETE FROM findings WHERE verdict = 'insufficient'",
         "UPDATE findings SET verdict = 'insufficient', sentence = 'Cannot be judged: one block only.', penalty = NULL "
         "WHERE rule = 'intuition'",
     )
-    page = render(database, specs, tmp_path)
     assert "10 questions could not be judged, for example: Cannot be judged: one block only." in page.text
     assert page.section("findings").count("Cannot be judged: one block only.") == 10
 
 
-def test_the_example_of_what_could_not_be_judged_is_a_knob(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study(
+def test_the_example_of_what_could_not_be_judged_is_a_knob(render_changed: Render, study: Path) -> None:
+    page = render_changed(
         "UPDATE findings SET verdict = 'insufficient', penalty = NULL, sentence = CASE WHEN knob IS NULL "
         "THEN 'One DBMS only.' ELSE 'The runs differ too much.' END"
     )
-    with duckdb.connect(str(database), read_only=True) as connection:
+    with duckdb.connect(str(study), read_only=True) as connection:
         assert connection.execute("SELECT count(*) FROM findings WHERE knob IS NULL").fetchall() != [(0,)]
-    assert "for example: The runs differ too much." in render(database, specs, tmp_path).text
+    assert "for example: The runs differ too much." in page.text
 
 
-def test_findings_are_sorted_by_their_effect_and_not_by_its_words(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_findings_are_sorted_by_their_effect_and_not_by_its_words(render_changed: Render) -> None:
     """As text, "19 % faster" comes before "4.7x slower", and what is not clear between them."""
-    database = changed_study(
+    page = render_changed(
         "DELETE FROM findings WHERE rule <> 'intuition'",
         "UPDATE findings SET verdict = 'none', penalty = NULL, effect = 0.19, effect_low = 0.1, effect_high = 0.3",
         "UPDATE findings SET effect = -0.787, effect_low = -0.8, effect_high = -0.77 WHERE knob = 'page_size'",
         "UPDATE findings SET effect = 0.5, effect_low = -0.1, effect_high = 1.5 WHERE value = 'normal'",
     )
-    page = render(database, specs, tmp_path)
     (table,) = (one for one in page.all("table") if "judged" in (one.get("class") or ""))
     cells = [cell for cell in table.iter(f"{XHTML}td") if cell.get("data-order") is not None]
     in_order = sorted((float(cell.attrib["data-order"]), (cell.text or "").replace("\u00a0", " ")) for cell in cells)
@@ -307,11 +295,9 @@ def test_findings_are_sorted_by_their_effect_and_not_by_its_words(
     assert ".dataset.order ??" in page.source  # what a click on the heading sorts by
 
 
-def test_tables_and_columns_of_an_older_study_may_be_missing(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_tables_and_columns_of_an_older_study_may_be_missing(render_changed: Render) -> None:
     older = ["DROP TABLE blocks", "DROP TABLE io_series", "ALTER TABLE runs DROP COLUMN client_host"]
-    page = render(changed_study(*older, "ALTER TABLE effects DROP COLUMN beside"), specs, tmp_path)
+    page = render_changed(*older, "ALTER TABLE effects DROP COLUMN beside")
     assert "synchronous matters most" in page.text
 
 
@@ -336,14 +322,11 @@ def test_a_database_of_something_else_is_refused(specs: StudySpecs, tmp_path: Pa
         render_report(database, specs, tmp_path / "report.html")
 
 
-def test_origins_add_up_even_where_foreign_requests_are_counted_apart(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study(
+def test_origins_add_up_even_where_foreign_requests_are_counted_apart(render_changed: Render) -> None:
+    page = render_changed(
         "UPDATE io_profile SET own_requests = 30, inode_requests = 20, journal_requests = 10, flush_requests = 0, "
         "foreign_requests = 40 WHERE op = 'write'"
     )
-    page = render(database, specs, tmp_path)
     rows = [list(row) for row in page.all("tr") if row[0].text == "write"]
     assert rows
     shares = [["".join(cell.itertext()).replace("\u00a0", " ") for cell in row[-5:]] for row in rows]
@@ -357,13 +340,10 @@ def test_pauses_of_a_series_are_drawn_as_zero() -> None:
     assert [value for _, value in with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
 
 
-def test_effects_with_another_change_name_it_everywhere(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study("""UPDATE effects SET beside = '{"page_size":"1024"}' WHERE knob = 'wal_autocheckpoint'""")
-    page = render(database, specs, tmp_path)
-    assert re.search(r"10 pages is 4.{1,60} with page_size = 1 KiB", page.text.replace("\u00a0", " "))
-    figures = page.section("effects").replace("\u00a0", " ")
+def test_effects_with_another_change_name_it_everywhere(render_changed: Render) -> None:
+    page = render_changed("""UPDATE effects SET beside = '{"page_size":"1024"}' WHERE knob = 'wal_autocheckpoint'""")
+    assert re.search(r"10 pages is 4.{1,60} with page_size = 1 KiB", page.text)
+    figures = page.section("effects")
     assert "default 1000 pages with page_size = 1 KiB" in figures
     assert "default 4 KiB with" not in figures
 

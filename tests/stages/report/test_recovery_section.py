@@ -2,17 +2,12 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-from pages import Page, render
-
-from knobscope.specs import StudySpecs
+from pages import Page
 
 
-def test_recovery_and_losses_are_reported_by_configuration(
-    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study(
+def test_recovery_and_losses_are_reported_by_configuration(render_changed: Callable[..., Page]) -> None:
+    page = render_changed(
         """
         UPDATE runs SET recovery_s = 1.5, lost_writes = 0, lost_s = 0 WHERE status = 'ok' AND device = 'fast-flash'
         """,
@@ -23,7 +18,7 @@ def test_recovery_and_losses_are_reported_by_configuration(
         """,
         "INSERT INTO phases (run_id, phase, seconds) SELECT run_id, 'start', 0.5 FROM runs WHERE recovery_s > 0",
     )
-    text = render(database, specs, tmp_path).section("effects").replace("\u00a0", " ")
+    text = page.section("effects")
     told = text[text.index("Crash recovery") :]
     assert told.count("Until it answered again") == 1  # the other case has none
     assert re.search(r"default\s*\d+\s*1.5 s \(1.5 s to 1.5 s\)\s*0.5 s\s*none", told), told[:900]

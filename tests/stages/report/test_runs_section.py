@@ -5,48 +5,42 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pages import ON_FLASH, SVG, Page
-from pages import render as render_drawn
-from pages import render_top as render
+from pages import ON_FLASH, SVG, Page, render
 
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.sections import head
 
-Change = Callable[..., Path]
+Render = Callable[..., Page]  # as fixture `render_head`
 
 
-def test_values_that_the_sweep_left_out_are_listed_with_the_reason(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study(
+def test_values_that_the_sweep_left_out_are_listed_with_the_reason(render_head: Render) -> None:
+    page = render_head(
         "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'size', '512', 'size requires `size < limit`'), "
-        "('server', 'disk', 'other', 'size', '512', 'size requires `size < limit`')"
+        "('server', 'disk', 'other', 'size', '512', 'size requires `size < limit`')",
+        cases=[ON_FLASH],
     )
-    assert render(database, specs, tmp_path, ON_FLASH).text.count("size requires `size < limit`") == 1
+    assert page.text.count("size requires `size < limit`") == 1
 
 
-def test_knobs_that_were_left_out_are_listed_by_reason(
-    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
-) -> None:
-    database = changed_study(
+def test_knobs_that_were_left_out_are_listed_by_reason(render_head: Render, page: Page) -> None:
+    left_out = render_head(
         "INSERT INTO left_out_values VALUES ('server', 'disk', 'mix', 'b<c', NULL, 'it listens'), "
-        "('server', 'disk', 'mix', 'a', NULL, 'it listens'), ('server', 'disk', 'other', 'a', NULL, 'it listens')"
+        "('server', 'disk', 'mix', 'a', NULL, 'it listens'), ('server', 'disk', 'other', 'a', NULL, 'it listens')",
+        cases=[ON_FLASH],
     )
-    source = render(database, specs, tmp_path, ON_FLASH).source
-    assert "<li>server, 2: it listens: <code>a</code>, <code>b&lt;c</code></li>" in source
-    assert 'id="left-out"' not in source, "no value was left out"
+    assert "<li>server, 2: it listens: <code>a</code>, <code>b&lt;c</code></li>" in left_out.source
+    assert 'id="left-out"' not in left_out.source, "no value was left out"
     assert 'id="knobs-left-out"' not in page.source
 
 
-def test_stalled_runs_and_repeated_attempts_are_named(
-    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
-) -> None:
-    changed = changed_study(
+def test_stalled_runs_and_repeated_attempts_are_named(render_head: Render, page: Page) -> None:
+    changed = render_head(
         "INSERT INTO set_aside_runs SELECT min(run_id), 'stalled', NULL, 'it stalled' FROM runs WHERE is_sentinel",
         "INSERT INTO operations (run_id, operation, ok, failed, retried) "
         "SELECT min(run_id), 'UPDATE', 90, 10, 7 FROM runs WHERE status = 'ok'",
+        cases=[ON_FLASH],
     )
-    runs = render(changed, specs, tmp_path / "changed", ON_FLASH).section("runs")
+    runs = changed.section("runs")
     assert re.search(r"Excluded ?1 stalled, many times slower than others of its configuration", runs), runs[:3000]
     assert "excluded it stalled" in runs
     assert re.search(r"Attempts repeated ?7 in 100 operations", runs)
@@ -90,20 +84,21 @@ def test_runs_that_failed_at_first_are_counted(
     ids=["as they should not be", "as they are"],
 )
 def test_windows_that_paused_or_were_uneven_late_or_unsteady_are_counted(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, columns: str, facts: list[str]
+    render_head: Render, columns: str, facts: list[str]
 ) -> None:
-    changed = changed_study(
+    page = render_head(
         "UPDATE runs SET window_pause_s = 0, window_halves = NULL, window_late_s = 0, window_steady = NULL",
         f"UPDATE runs SET {columns} WHERE run_id = (SELECT min(run_id) FROM runs WHERE status = 'ok')",  # noqa: S608
+        cases=[ON_FLASH],
     )
-    runs = render(changed, specs, tmp_path, ON_FLASH).section("runs")
+    runs = page.section("runs")
     assert [fact for fact in facts if not re.search(fact, runs)] == [], runs[:3000]
     names = ["Pauses", "Uneven windows", "Late windows"]
     assert [name for name in names if re.search(f"{name} ?(⚠|[0-9])", runs)] == (names if len(facts) > 1 else [])
 
 
 def test_a_stall_is_a_flat_part_of_the_operations_so_far(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path, page: Page
 ) -> None:
     assert "Operations so far" not in page.section("runs")  # it has no intervals
     defaults = "SELECT run_id FROM runs WHERE device = 'fast-flash' AND is_sentinel AND status = 'ok'"
@@ -112,7 +107,7 @@ def test_a_stall_is_a_flat_part_of_the_operations_so_far(
         f"FROM ({defaults}), range(1, 6) seconds(t)",
         f"UPDATE runs SET window_pause_s = 1 WHERE run_id = (SELECT min(run_id) FROM ({defaults}))",  # noqa: S608
     )
-    rendered = render_drawn(changed, specs, tmp_path, cases=[ON_FLASH])
+    rendered = render(changed, specs, tmp_path, cases=[ON_FLASH])
     assert "the one that paused longest, for 1 s" in rendered.section("runs")
     (picture,) = (svg for svg in rendered.root.iter(f"{SVG}svg") if "done by each second" in svg.get("aria-label", ""))
     (stalled,) = (path for path in picture.iter(f"{SVG}path") if path.get("class") == "curve thin bad")
@@ -125,9 +120,7 @@ def test_the_account_compares_the_study_with_a_full_grid(page: Page) -> None:
     assert account and int(account[1]) == 90 and int(account[2].replace(",", "")) > 2
 
 
-def test_a_grid_that_nobody_can_count_is_told_by_its_size(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grid_that_nobody_can_count_is_told_by_its_size(render_head: Render, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head, "_COUNTABLE", 1)
-    page = render(changed_study("SELECT 1"), specs, tmp_path)
+    page = render_head()
     assert re.search(r"a full grid of the values that screening draws from has about 10\^\d runs", page.text)

@@ -2,11 +2,8 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-from pages import Page, render
-
-from knobscope.specs import StudySpecs
+from pages import Page
 
 _RUNS = (
     "CREATE TEMP TABLE chosen AS SELECT run_id FROM runs WHERE device = 'fast-flash' AND is_sentinel AND status = 'ok'"
@@ -33,11 +30,8 @@ _FILES = """
 """
 
 
-def test_shares_rows_and_bytes_of_each_table(
-    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
-) -> None:
-    database = changed_study("DELETE FROM files", _RUNS, _CLIENT, _SERVER, _OPERATIONS, _FILES)
-    text = render(database, specs, tmp_path).section("files").replace("\u00a0", " ")
+def test_shares_rows_and_bytes_of_each_table(render_changed: Callable[..., Page]) -> None:
+    text = render_changed("DELETE FROM files", _RUNS, _CLIENT, _SERVER, _OPERATIONS, _FILES).section("files")
     text = text[text.index("Statements by table") :]
     assert "Of the statements, 60 % select, 30 % update and 10 % insert. Only read: item." in text
     assert "stock takes 30 % of the statements, 100 % of the bytes read and 100 % of the bytes written" in text
@@ -47,8 +41,8 @@ def test_shares_rows_and_bytes_of_each_table(
     assert re.search(r"item\s*10 select\s*–\s*stock\s*5 update\s*–\s*history\s*–\s*1 insert", text), text
 
 
-def test_rows_of_the_server_alone(changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path) -> None:
-    text = render(changed_study(_RUNS, _SERVER), specs, tmp_path).section("files").replace("\u00a0", " ")
+def test_rows_of_the_server_alone(render_changed: Callable[..., Page]) -> None:
+    text = render_changed(_RUNS, _SERVER).section("files")
     assert "Of the rows, 75 % select and 25 % update." in text
     assert "Select, of all rows" in text
     assert "Statements per transaction" not in text

@@ -2,11 +2,8 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
-from pages import Page, render
-
-from knobscope.specs import StudySpecs
+from pages import Page
 
 _ROW = """
     INSERT INTO sensitivities BY NAME
@@ -22,18 +19,15 @@ def row(knob: str, value: str, op: str, sensitivity: float, *, is_reference: boo
     return _ROW.format(**fields, low=ends[0], high=ends[1])
 
 
-def test_each_configuration_is_reported_once_with_what_it_waits_for(
-    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_each_configuration_is_reported_once_with_what_it_waits_for(render_changed: Callable[..., Page]) -> None:
     sure, open_end = ("-0.65", "-0.58"), ("NULL", "NULL")
-    database = changed_study(
+    html = render_changed(
         row("synchronous", "off", "flush", -0.62, is_reference=True, ends=sure),
         row("journal_mode", "wal", "flush", -0.62, is_reference=True, ends=sure),  # of the same runs
         row("journal_mode", "wal", "flush", -0.3, is_reference=False, ends=("-0.7", "0.1")),
         row("synchronous", "off", "read", -0.02, is_reference=False, ends=open_end),
     )
-    html = render(database, specs, tmp_path)
-    text = html.section("effects").replace("\u00a0", " ")
+    text = html.section("effects")
     told = text[text.index("What configurations wait for") :]
     assert told.count("One takes") == 1  # the other case has none
     assert len(re.findall(r"reference\s*flushes\s*1.6 ms\s*1.6 ms\s*4\s*-0.62 \(-0.65 to -0.58\)", told)) == 1
