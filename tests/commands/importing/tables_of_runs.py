@@ -18,6 +18,7 @@ GOOD = [
 ]
 
 Import = Callable[..., int]
+Refuse = Callable[..., list[str]]
 
 
 def problems(capsys: pytest.CaptureFixture[str]) -> list[str]:
