@@ -16,6 +16,7 @@ import studies
 from emulated import require_loops
 from shipped_specs import ROOT, shipped_dbms, shipped_workload
 
+from knobscope.cli import main
 from knobscope.devices import OpenDevice, open_device, take_down
 from knobscope.specs import Dbms, Device, Emulation, Workload
 from knobscope.stages.prepare import Snapshot, prepare_snapshot
@@ -197,3 +198,25 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenDevice]:
     with open_device(device, images, "study") as opened:
         yield opened
     take_down(device, images)
+
+
+@pytest.fixture
+def prints(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that calls a command with words, which has to succeed, and gives what it printed."""
+
+    def call(*words: object) -> str:
+        assert main([str(word) for word in words]) == 0
+        return capsys.readouterr().out
+
+    return call
+
+
+@pytest.fixture
+def refuses(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Return a function that calls a command with words, which are wrong input, and gives what it says of them."""
+
+    def call(*words: object) -> str:
+        assert main([str(word) for word in words]) == 2
+        return capsys.readouterr().err
+
+    return call

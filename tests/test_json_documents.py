@@ -1,12 +1,12 @@
 """Every command that prints an answer has `--json`, and the schemas of the reference are those of its documents."""
 
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from json_documents import SCHEMAS, read_document
 from test_reference import commands_of
 
-from knobscope.cli import build_parser, main
+from knobscope.cli import build_parser
 from knobscope.reference import render_schemas
 
 #: Commands without `--json`: what they do has no answer, or that is a file of JSON, Parquet or YAML already.
@@ -29,21 +29,18 @@ def test_every_command_has_a_document_or_no_answer() -> None:
     assert not has_json & NO_ANSWER
 
 
-def test_rules_as_a_document(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules", "--json"]) == 0
-    rules = {rule["name"]: rule for rule in read_document("rules", capsys.readouterr().out)["rules"]}
-    assert main(["rules"]) == 0
-    page = capsys.readouterr().out
+def test_rules_as_a_document(prints: Callable[..., str]) -> None:
+    said = prints("rules", "--json")
+    rules = {rule["name"]: rule for rule in read_document("rules", said)["rules"]}
+    page = prints("rules")
     assert len(rules) > 10
     for name, rule in rules.items():
         assert f"## {name}\n\n**{rule['title']}.** Claim: {rule['claim']}" in page
         assert set(rule["header"]) >= {"Source", "Needs", "Insufficient"}
 
 
-def test_a_file_and_standard_output_get_the_same_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_and_standard_output_get_the_same_document(tmp_path: Path, prints: Callable[..., str]) -> None:
     trace, out = tmp_path / "trace.csv", tmp_path / "profile.json"
     trace.write_text("ts_ns,lba,len_sectors,op\n0,0,8,W\n1000,8,8,R\n")
-    assert main(["trace", str(trace), "--json", str(out)]) == 0
-    assert "requests" in capsys.readouterr().out
-    assert main(["trace", str(trace), "--json"]) == 0
-    assert read_document("trace", capsys.readouterr().out) == read_document("trace", out.read_text())
+    assert "requests" in prints("trace", trace, "--json", out)
+    assert read_document("trace", prints("trace", trace, "--json")) == read_document("trace", out.read_text())

@@ -1,6 +1,7 @@
 """The pages under docs/ that are generated are what the program would write now."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -70,15 +71,14 @@ def test_minutes_of_work_do_not_end_at_the_name_of_a_directory(
     ],
 )
 def test_a_command_with_its_old_name_is_the_new_one_with_a_notice(
-    old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    old: str, new: str, tmp_path: Path, refuses: Callable[..., str]
 ) -> None:
     study, database = str(tmp_path / "no-study.yaml"), str(tmp_path / "explain")  # a value that is also an old name
     rest = ["--study", study, "--database", database, "--out", database]
     if old == "repeat":
         rest = ["--study", study, "--case", "a/b/c", "--runs", database, "--plans", database, "--out", database]
     words, options = old.split()[:1], [word for option in old.split()[1:] for word in (option, database)]
-    assert main([*words, *rest, *options]) == 2
-    notice, problem = capsys.readouterr().err.split("\n", 1)
+    notice, problem = refuses(*words, *rest, *options).split("\n", 1)
     assert notice == f"knobscope: {old} is now called {new}: write {new}"
     assert "no-study.yaml" in problem
     assert old.split(maxsplit=1)[0] not in commands_of(build_parser())

@@ -1,11 +1,11 @@
 """What commands say of a finished study that has little to say."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from knobscope.cli import main
 from knobscope.tables import TABLES
 
 STUDY = str(Path(__file__).parents[2] / "specs/studies/quickstart.yaml")
@@ -26,14 +26,14 @@ def quiet_study(tmp_path: Path) -> Path:
     return database
 
 
-def test_a_number_of_no_finding(quiet_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["finding", STUDY, "1", "--database", str(quiet_study)]) == 2
-    assert capsys.readouterr().err == "knobscope: no finding 1; no mismatch was found\n"
+def test_a_number_of_no_finding(quiet_study: Path, refuses: Callable[..., str]) -> None:
+    said = refuses("finding", STUDY, "1", "--database", quiet_study)
+    assert said == "knobscope: no finding 1; no mismatch was found\n"
 
 
-def test_a_directory_is_no_database_and_not_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["finding", STUDY, "--database", str(tmp_path)]) == 2
-    assert f"knobscope: {tmp_path} is no file; a study writes it when its runs are done" in capsys.readouterr().err
+def test_a_directory_is_no_database_and_not_missing(tmp_path: Path, refuses: Callable[..., str]) -> None:
+    said = refuses("finding", STUDY, "--database", tmp_path)
+    assert f"knobscope: {tmp_path} is no file; a study writes it when its runs are done" in said
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,10 @@ def test_a_directory_is_no_database_and_not_missing(tmp_path: Path, capsys: pyte
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(
-    quiet_study: Path, capsys: pytest.CaptureFixture[str], command: str, options: list[str], message: str
+    quiet_study: Path, refuses: Callable[..., str], command: str, options: list[str], message: str
 ) -> None:
-    assert main([command, STUDY, "--database", str(quiet_study), *options]) == 2
-    assert message in capsys.readouterr().err
+    assert message in refuses(command, STUDY, "--database", quiet_study, *options)
 
 
-def test_that_no_knob_could_be_tested_is_said(quiet_study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["io-knobs", STUDY, "--database", str(quiet_study)]) == 0
-    assert capsys.readouterr().out.startswith("no knob could be tested: ")
+def test_that_no_knob_could_be_tested_is_said(quiet_study: Path, prints: Callable[..., str]) -> None:
+    assert prints("io-knobs", STUDY, "--database", quiet_study).startswith("no knob could be tested: ")

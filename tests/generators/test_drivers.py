@@ -2,13 +2,13 @@
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from shipped_specs import ROOT, shipped_workload
 from waiting import PATIENCE_S
 
-from knobscope.cli import main
 from knobscope.errors import UserError
 from knobscope.generators import YcsbRun, load_records
 from knobscope.generators.drivers import fetch_driver
@@ -81,15 +81,14 @@ def test_a_driver_that_is_missing_is_named_with_the_way_to_get_it(
 
 @pytest.mark.real
 def test_a_driver_that_does_not_exist_is_one_sentence_and_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refuses: Callable[..., str]
 ) -> None:
     if shutil.which("mvn") is None:
         pytest.skip("no Maven")
     monkeypatch.setenv("KNOBSCOPE_FLEET", str(tmp_path / "fleet"))
     spec = tmp_path / "h2.yaml"
     spec.write_text(H2.read_text().replace("com.h2database:h2:2.3.232", NOWHERE))
-    assert main(["drivers", str(spec)]) == 2
-    assert f"Maven cannot get the driver {NOWHERE}" in capsys.readouterr().err
+    assert f"Maven cannot get the driver {NOWHERE}" in refuses("drivers", spec)
     assert not list((tmp_path / "fleet/drivers").iterdir())
 
 

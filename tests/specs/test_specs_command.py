@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -74,25 +75,22 @@ def test_problems_are_a_document_for_programs(checkout: Path, capsys: pytest.Cap
     assert (len(document["files"]), document["problems"]) == (5, [])
 
 
-def test_paths_choose_what_is_checked(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["validate", str(checkout / "specs/devices"), str(checkout / "specs/dbms/server.yaml")]) == 0
-    assert capsys.readouterr().out == "6 specs checked, no problem found\n"
+def test_paths_choose_what_is_checked(checkout: Path, prints: Callable[..., str]) -> None:
+    said = prints("validate", checkout / "specs/devices", checkout / "specs/dbms/server.yaml")
+    assert said == "6 specs checked, no problem found\n"
 
 
 @pytest.mark.parametrize(
     ("path", "message"), [("nowhere", "nowhere does not exist"), ("empty", "no spec in empty; expected files")]
 )
-def test_nothing_to_check_is_an_error(
-    checkout: Path, path: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_to_check_is_an_error(checkout: Path, path: str, message: str, refuses: Callable[..., str]) -> None:
     (checkout / "empty").mkdir()
-    assert main(["validate", str(checkout / path)]) == 2
-    assert message.replace(path, str(checkout / path)) in capsys.readouterr().err
+    assert message.replace(path, str(checkout / path)) in refuses("validate", str(checkout / path))
 
 
-def test_schema_writes_what_editors_and_readers_use(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["schema", "--root", str(checkout)]) == 0
-    files = [Path(line) for line in capsys.readouterr().out.splitlines()]
+def test_schema_writes_what_editors_and_readers_use(checkout: Path, prints: Callable[..., str]) -> None:
+    said = prints("schema", "--root", checkout)
+    files = [Path(line) for line in said.splitlines()]
     assert [str(file.relative_to(checkout)) for file in files] == [
         *(
             f"specs/schemas/{kind}.json"

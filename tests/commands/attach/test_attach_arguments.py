@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,11 +35,10 @@ _TICK_S = 2 / os.sysconf("SC_CLK_TCK")
     ],
 )
 def test_a_server_that_is_not_there_is_an_error(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], words: str, refuses: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")  # no tool of containers is asked
-    assert main(["attach", *arguments]) == 2
-    assert words in capsys.readouterr().err
+    assert words in refuses("attach", *arguments)
 
 
 @pytest.mark.real
@@ -80,9 +79,9 @@ def test_a_stranger_with_the_number_of_a_child_that_ended_is_not_counted() -> No
     assert (both, found) == ([server.pid, child], [server.pid])
 
 
-def test_who_started_attach_is_no_server(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["attach", "--pid", str(os.getppid()), "--for", "1s"]) == 2
-    assert "is an ancestor of attach itself, and no spec knows it; expected" in capsys.readouterr().err
+def test_who_started_attach_is_no_server(refuses: Callable[..., str]) -> None:
+    said = refuses("attach", "--pid", str(os.getppid()), "--for", "1s")
+    assert "is an ancestor of attach itself, and no spec knows it; expected" in said
 
 
 def test_a_process_without_files_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,11 +146,10 @@ def process() -> Iterator[int]:
     ],
 )
 def test_an_unknown_program_cannot_be_asked(
-    process: int, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    process: int, arguments: list[str], words: str, refuses: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(["attach", "--pid", str(process), *arguments]) == 2
-    assert words in capsys.readouterr().err
+    assert words in refuses("attach", "--pid", process, *arguments)
 
 
 def test_urls_become_properties_of_the_client() -> None:

@@ -42,9 +42,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return captured.err
 
 
-def test_the_text_says_what_differs(two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", *map(str, two)]) == 0
-    text = capsys.readouterr().out
+def test_the_text_says_what_differs(two: tuple[Path, Path], prints: Callable[..., str]) -> None:
+    text = prints("compare", *two)
     assert "Of 9 effects on throughput that both studies measured, 1 differs clearly and 8 show no clear" in text
     (line,) = re.findall(r"^  buffer = 32 .*$", text.split("differ clearly")[1], re.MULTILINE)
     assert re.search(r" 8  1\.\d+x  1\.\d+x   0\.7\d", line)
@@ -53,13 +52,12 @@ def test_the_text_says_what_differs(two: tuple[Path, Path], capsys: pytest.Captu
 
 
 def test_what_an_operation_waits_for_is_shown_of_both(
-    make_database: Make, changed: Changed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make_database: Make, changed: Changed, tmp_path: Path, prints: Callable[..., str]
 ) -> None:
     waits = [(("flush", us), ("cpu", 50.0), ("network", 500.0)) for us in (1450.0, 20.0)]
     a, b = (make_database(seed=number, waits=of_study) for number, of_study in enumerate(waits))
     page, document = tmp_path / "page.html", tmp_path / "compared.json"
-    assert main(["compare", str(a), str(b), "--out", str(page), "--json", str(document)]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(prints("compare", a, b, "--out", page, "--json", document).split())
     said = r"in A 1\.\d ms, of which 1\.\d ms flush, \d\d µs CPU; in B \d\d µs, of which \d\d µs CPU, \d\d µs flush"
     assert re.search(rf"Time of an operation in the server: {said}\. In B an operation takes 1\.4 ms less", text)
     assert "Time of an operation in the server" in page.read_text()
@@ -68,8 +66,7 @@ def test_what_an_operation_waits_for_is_shown_of_both(
     assert micros["a"]["flush"] == pytest.approx(1450, rel=0.05)
     assert micros["b"]["cpu"] == pytest.approx(50, rel=0.05)
     unwatched = changed(b, "DELETE FROM waits")
-    assert main(["compare", str(a), str(unwatched)]) == 0
-    assert "Time of an operation in the server" not in capsys.readouterr().out
+    assert "Time of an operation in the server" not in prints("compare", a, unwatched)
 
 
 def test_studies_are_found_by_folder_file_name_and_spec(
@@ -90,9 +87,8 @@ def test_studies_are_found_by_folder_file_name_and_spec(
     assert "results/empty: found no study.duckdb in it" in refused(capsys, "before", "empty")
 
 
-def test_json_holds_all_numbers(two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", *map(str, two), "--json", "-"]) == 0
-    document = read_document("compare", capsys.readouterr().out)
+def test_json_holds_all_numbers(two: tuple[Path, Path], tmp_path: Path, prints: Callable[..., str]) -> None:
+    document = read_document("compare", prints("compare", *two, "--json", "-"))
     assert document["limits"] == {"fdr": 0.05, "min_effect": 0.05}
     (case,) = document["cases"]
     assert case["pair"] == {"a": "simdb/nvme/ycsb-a", "b": "simdb/nvme/ycsb-a"}
@@ -161,12 +157,9 @@ def test_cases_of_other_names_are_matched_or_asked_for(
     assert "nvme2" in capsys.readouterr().out
 
 
-def test_several_cases_are_reported_one_after_the_other(
-    make_database: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_cases_are_reported_one_after_the_other(make_database: Make, prints: Callable[..., str]) -> None:
     a, b = (make_database(seed=seed, devices=("nvme2", "hdd")) for seed in (3, 4))
-    assert main(["compare", str(a), str(b)]) == 0
-    text = capsys.readouterr().out
+    text = prints("compare", a, b)
     assert "\nsimdb/hdd/ycsb-a\n" in text and "\nsimdb/nvme2/ycsb-a\n" in text
     assert "Of 18 effects on throughput" in text
 
@@ -193,12 +186,11 @@ def test_wrong_input_is_refused(
 
 
 def test_an_older_database_is_compared_as_far_as_it_goes(
-    two: tuple[Path, Path], changed: Changed, capsys: pytest.CaptureFixture[str]
+    two: tuple[Path, Path], changed: Changed, prints: Callable[..., str]
 ) -> None:
     older = changed(two[1], "DROP TABLE setup", "DROP TABLE importance", "ALTER TABLE runs DROP COLUMN machine",
                     "ALTER TABLE effects DROP COLUMN set_aside")  # fmt: skip
-    assert main(["compare", str(two[0]), str(older)]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(prints("compare", str(two[0]), older).split())
     assert text.count("The database of B has no tables `importance` and `setup`: an earlier version") == 1
     assert "Whether both were asked for the same cannot be told" in text
     assert "1 differs clearly and 8 show no clear difference" in text

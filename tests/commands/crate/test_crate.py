@@ -239,7 +239,7 @@ def test_more_than_a_crate_may_hold_is_refused(folder: Path, refused: Refused, m
     ],
 )
 def test_a_spec_that_names_a_file_outside_reads_nothing_of_it(
-    change: dict[str, Any], named: str, project: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    change: dict[str, Any], named: str, project: Path, folder: Path, tmp_path: Path, refuses: Callable[..., str]
 ) -> None:
     import yaml
 
@@ -251,48 +251,43 @@ def test_a_spec_that_names_a_file_outside_reads_nothing_of_it(
         (outside / "rule.yaml").write_text("a secret\n")
         (outside / "prior.yaml").write_text("a secret\n")
     list_files(folder)
-    assert main(["crate", "--open", str(folder), "--out", str(tmp_path / "opened/here")]) == 2
-    said = capsys.readouterr().err
+    said = refuses("crate", "--open", folder, "--out", tmp_path / "opened/here")
     assert "outside of the crate; nothing was read from there" in said
     assert named in said
     assert "secret" not in said
 
 
-def test_what_is_no_crate_is_refused(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_crate_is_refused(folder: Path, tmp_path: Path, refuses: Callable[..., str]) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     for path, sentence in (
         ("nowhere.zip", "no nowhere.zip; expected a crate"),
         (str(tmp_path / "text.zip"), "File is not a zip file; expected a crate"),
     ):
-        assert main(["crate", "--open", path, "--out", str(tmp_path / "opened")]) == 2
-        assert sentence in capsys.readouterr().err
-    assert main(["crate", "--open", str(folder), "--out", str(folder)]) == 2
-    assert "exists; remove it, or write elsewhere with --out" in capsys.readouterr().err
-    assert main(["crate", "--open", str(folder), "--author", "Ada", "--results", "there"]) == 2
-    assert "found --results and --author with --open; expected them with STUDY" in capsys.readouterr().err
-    assert main(["crate"]) == 2
-    assert "expected either STUDY, whose crate is written, or --open CRATE" in capsys.readouterr().err
+        assert sentence in refuses("crate", "--open", path, "--out", tmp_path / "opened")
+    assert "exists; remove it, or write elsewhere with --out" in refuses("crate", "--open", folder, "--out", folder)
+    said = refuses("crate", "--open", folder, "--author", "Ada", "--results", "there")
+    assert "found --results and --author with --open; expected them with STUDY" in said
+    assert "expected either STUDY, whose crate is written, or --open CRATE" in refuses("crate")
 
 
 def test_without_rocrate_a_sentence_says_what_to_install(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, monkeypatch: pytest.MonkeyPatch, refuses: Callable[..., str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "rocrate", None)
     monkeypatch.setitem(sys.modules, "rocrate.rocrate", None)
     monkeypatch.chdir(project)
-    assert main(["crate", "sim", "--out", "new.zip"]) == 2
-    assert "rocrate is not installed; writing a crate needs it" in capsys.readouterr().err
+    assert "rocrate is not installed; writing a crate needs it" in refuses("crate", "sim", "--out", "new.zip")
     assert not (project / "new.zip").exists()
 
 
 def test_a_crate_takes_nothing_that_a_link_leads_to(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Callable[..., str]
 ) -> None:
     shutil.copytree(project, tmp_path / "project")
     monkeypatch.chdir(tmp_path / "project")
     (tmp_path / "secret").write_text("key")
     (tmp_path / "project/results/sim/traces").mkdir()
     (tmp_path / "project/results/sim/traces/notes.json").symlink_to(tmp_path / "secret")
-    assert main(["crate", "sim", "--out", str(tmp_path / "own.zip")]) == 2
-    assert "notes.json is a link or another special file; expected regular files only" in capsys.readouterr().err
+    said = refuses("crate", "sim", "--out", tmp_path / "own.zip")
+    assert "notes.json is a link or another special file; expected regular files only" in said
     assert not (tmp_path / "own.zip").exists()

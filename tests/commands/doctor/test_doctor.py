@@ -1,6 +1,7 @@
 """What the machine can run is tried; what it lacks is said with the way to get it."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,9 @@ writing:
 """
 
 
-def test_what_is_there_has_a_line_each_and_is_enough(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "--root", str(ROOT), "--json"]) == 0
-    findings = {row["name"]: row for row in read_document("doctor", capsys.readouterr().out)}
+def test_what_is_there_has_a_line_each_and_is_enough(prints: Callable[..., str]) -> None:
+    said = prints("doctor", "--root", ROOT, "--json")
+    findings = {row["name"]: row for row in read_document("doctor", said)}
     assert {path.stem for path in (ROOT / "specs/dbms").glob("*.yaml")} <= set(findings)
     assert {path.stem for path in (ROOT / "specs/generators").glob("*.yaml")} <= set(findings)
     assert findings["tpcds"]["usable"] or findings["tpcds"]["text"] == "no tpcds/bin/python; setup/fleet.sh tpcds"
@@ -52,12 +53,11 @@ def test_what_is_missing_says_how_to_get_it_and_decides_on_the_exit_code(
 
 
 @pytest.mark.long
-def test_a_missing_dbms_is_listed_with_one_that_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_dbms_is_listed_with_one_that_is_there(tmp_path: Path, prints: Callable[..., str]) -> None:
     (tmp_path / "specs/dbms").mkdir(parents=True)
     (tmp_path / "specs/dbms/nowhere.yaml").write_text(SPEC)
     shutil.copy(ROOT / "specs/dbms/sqlite.yaml", tmp_path / "specs/dbms")
-    assert main(["doctor", "--root", str(tmp_path)]) == 0
-    assert "missing  DBMS      nowhere" in capsys.readouterr().out
+    assert "missing  DBMS      nowhere" in prints("doctor", "--root", tmp_path)
 
 
 STUDY = """\

@@ -97,9 +97,7 @@ def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path:
         assert '"wal"' in plain and '"normal"' not in plain
 
 
-def test_a_study_without_a_knob_of_the_dbms_has_nothing_to_export(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_study_without_a_knob_of_the_dbms_has_nothing_to_export(tmp_path: Path, refuses: Callable[..., str]) -> None:
     database = tmp_path / "study.duckdb"
     with duckdb.connect(str(database)) as connection:
         create_schema(connection)
@@ -109,8 +107,8 @@ def test_a_study_without_a_knob_of_the_dbms_has_nothing_to_export(
         )
     study = str(ROOT / "specs/studies/sqlite-key-order.yaml")
     files = ["--case", "sqlite/hdd-7200/ycsb-scan", "--database", str(database), "--out", str(tmp_path / "space.json")]
-    assert main(["export", study, "--to", "mlos", "--root", str(ROOT), *files]) == 2
-    assert "no knob of sqlite is varied in sqlite/hdd-7200/ycsb-scan" in capsys.readouterr().err
+    said = refuses("export", study, "--to", "mlos", "--root", ROOT, *files)
+    assert "no knob of sqlite is varied in sqlite/hdd-7200/ycsb-scan" in said
 
 
 def test_a_number_of_few_values_loses_those_that_risk_data(specs: StudySpecs) -> None:

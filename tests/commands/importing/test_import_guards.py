@@ -239,13 +239,12 @@ def test_a_value_of_a_day_without_the_default_configuration_has_no_effect(
 
 
 def test_without_blocks_the_default_configuration_has_to_be_there_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Callable[..., str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [row for row in draw_table(np.random.default_rng(9)) if row["knob"]]
     write_csv(tmp_path / "runs.csv", [{**row, "block": "" if index else "day0"} for index, row in enumerate(rows)])
-    assert main(["import", "runs.csv", "--study", "theirs"]) == 2
-    said = capsys.readouterr().err
+    said = refuses("import", "runs.csv", "--study", "theirs")
     assert "runs.csv:3: block: found nothing; expected a value in every row, or in none" in said
     assert (
         "runs.csv:3: knob: found mydb/disk/load without a run of the default configuration; "

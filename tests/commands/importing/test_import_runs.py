@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -246,7 +247,7 @@ def test_failed_runs_may_lack_a_throughput(import_table: Import) -> None:
 
 @pytest.mark.long
 def test_generated_studies_get_the_same_verdicts_after_export_and_import(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prints: Callable[..., str]
 ) -> None:
     truth = {
         ("nvme", "page", "16"): Truth(throughput=-0.5, unaligned=0.3),
@@ -265,8 +266,7 @@ def test_generated_studies_get_the_same_verdicts_after_export_and_import(
 
     monkeypatch.chdir(tmp_path)
     arguments = export_runs(ours, specs, tmp_path / "csv")
-    assert main(["import", *arguments, "--study", "theirs"]) == 0
-    run_commands(capsys.readouterr().out)
+    run_commands(prints("import", *arguments, "--study", "theirs"))
     assert main(["finding", "theirs"]) == 0, "known by its name, though its specs are below its results"
     assert verdicts(tmp_path / "results/theirs/study.duckdb") == verdicts(ours)
     assert {row[6] for row in verdicts(ours)} == {"mismatch", "none", "insufficient"}

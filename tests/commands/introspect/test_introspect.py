@@ -203,18 +203,16 @@ def test_words_of_a_broken_connection_are_no_answers() -> None:
         ask_catalogue(redis.model_copy(update={"introspect": asked}))
 
 
-def test_an_unknown_name_lists_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["introspect", "oracel", "--root", str(ROOT)]) == 2
-    assert "oracle (did you mean that?)" in capsys.readouterr().err
+def test_an_unknown_name_lists_those_there_are(refuses: Callable[..., str]) -> None:
+    assert "oracle (did you mean that?)" in refuses("introspect", "oracel", "--root", ROOT)
 
 
 @pytest.mark.real
 def test_a_program_that_cannot_be_read_is_an_error_where_it_was_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, refuses: Callable[..., str]
 ) -> None:
     script = tmp_path / "server"
     script.write_text("#!/bin/sh\n")
     out = tmp_path / "knobs.yaml"
-    assert main(["introspect", "redis", "--program", str(script), "--out", str(out), "--root", str(ROOT)]) == 2
-    assert "no program in ELF form" in capsys.readouterr().err
+    assert "no program in ELF form" in refuses("introspect", "redis", "--program", script, "--out", out, "--root", ROOT)
     assert not out.exists()

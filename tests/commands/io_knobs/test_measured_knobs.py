@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from studies import make_folder, place_profile, write_study
-
-from knobscope.cli import main
 
 STUDY = """
 name: pairs
@@ -34,20 +33,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_dry_run_says_what_it_costs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_says_what_it_costs(folder: Path, prints: Callable[..., str]) -> None:
     """Four runs of the default, and at most four pairs for each of three values and their reference."""
-    assert main(["io-knobs", "pairs", "--measure", "-n"]) == 0
-    assert capsys.readouterr().out == (
+    assert prints("io-knobs", "pairs", "--measure", "-n") == (
         "sqlite/local-disk/ycsb-a: 3 knobs with 3 values to try; at most 20 runs, about 42 s\n"
     )
-    assert main(["io-knobs", "pairs", "--measure", "-n", "--runs", "7"]) == 0
-    assert "at most 7 runs" in capsys.readouterr().out
+    assert "at most 7 runs" in prints("io-knobs", "pairs", "--measure", "-n", "--runs", "7")
     assert not (folder / "results").exists()
 
 
-def test_a_budget_of_no_runs_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["io-knobs", "pairs", "--measure", "--runs", "0"]) == 2
-    assert "--runs is 0; expected at least 1" in capsys.readouterr().err
+def test_a_budget_of_no_runs_is_refused(folder: Path, refuses: Callable[..., str]) -> None:
+    assert "--runs is 0; expected at least 1" in refuses("io-knobs", "pairs", "--measure", "--runs", "0")
 
 
 @pytest.mark.real

@@ -1,5 +1,6 @@
 """A real study leaves a prior, and another one starts from it: no screening, the same knobs swept, and what is said."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,10 +62,9 @@ def test_a_study_with_a_prior_goes_to_the_sweep_directly(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("finished_late")
-def test_a_study_that_started_from_a_prior_gives_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_that_started_from_a_prior_gives_none(project: Path, refuses: Callable[..., str]) -> None:
     arguments = ["models", "save", str(project / "specs/studies/late.yaml"), "--results", str(project / "results/late")]
-    assert main([*arguments, "--out", str(project / "models"), "--root", str(project)]) == 2
-    assert "started from prior 'small'" in capsys.readouterr().err
+    assert "started from prior 'small'" in refuses(*arguments, "--out", project / "models", "--root", project)
 
 
 def test_another_major_version_stops_the_study(project: Path) -> None:

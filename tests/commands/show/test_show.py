@@ -1,6 +1,7 @@
 """`knobscope show` on results as the stages write them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,8 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return results
 
 
-def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "ab22"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, prints: Callable[..., str]) -> None:
+    lines = prints("show", "ab22").splitlines()
     assert lines[0] == "run ab22 of study tiny"
     assert [word for line in lines if "synchronous" in line for word in line.split()] == [
         *("*", "synchronous", "off", "0", "full")
@@ -89,35 +89,31 @@ def test_a_run_is_shown_with_its_knobs_and_neighbours(results: Path, capsys: pyt
 
 
 def test_a_run_on_a_device_without_one_property_differs_from_the_default_configuration(
-    results: Path, capsys: pytest.CaptureFixture[str]
+    results: Path, prints: Callable[..., str]
 ) -> None:
     device = "local-disk-if-flush"
     more = {"device": device, "block_id": f"sqlite/{device}/ycsb-a/explain-1", "phase": "explain"}
     RunStore(results / "store").save("dd44", record_of("dd44", 1, **more))
-    assert main(["show", "dd44"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = prints("show", "dd44").splitlines()
     assert any(line.split() == ["*", "synchronous", "off", "0", "full"] for line in lines)
 
 
-def test_a_failed_run_tells_why(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "cc33", "--study", str(results)]) == 0
-    shown = capsys.readouterr().out
+def test_a_failed_run_tells_why(results: Path, prints: Callable[..., str]) -> None:
+    shown = prints("show", "cc33", "--study", results)
     assert "status failed_start: no <answer>" in shown
     assert "  FATAL: one\n  FATAL: two" in shown
 
 
-def test_a_run_that_detect_set_aside_is_not_shown_as_ok(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_detect_set_aside_is_not_shown_as_ok(results: Path, prints: Callable[..., str]) -> None:
     reason = "it stalled: 9 times slower than the median run of its configuration"
     with duckdb.connect(str(results / "study.duckdb")) as connection:
         create_schema(connection)
         connection.execute("INSERT INTO runs (run_id, status, reason) VALUES ('ab22', 'invalid', ?)", [reason])
         connection.execute("INSERT INTO set_aside_runs (run_id, guard, reason) VALUES ('ab22', 'stalled', ?)", [reason])
-    assert main(["show", "ab22"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = prints("show", "ab22").splitlines()
     assert f"status invalid: {reason}" in lines
     assert lines[-2].split() == [">", "1", "c1", "ab22", "–", "invalid"]
-    assert main(["show", "aa11", "--json"]) == 0
-    document = read_document("show", capsys.readouterr().out)
+    document = read_document("show", prints("show", "aa11", "--json"))
     assert [row["status"] for row in document["block"]] == ["ok", "invalid", "failed_start"]
 
 
@@ -150,9 +146,8 @@ def test_a_page_is_safe_html(results: Path) -> None:
     assert "<answer>" not in text
 
 
-def test_a_run_as_a_document(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "cc33", "--json"]) == 0
-    document = read_document("show", capsys.readouterr().out)
+def test_a_run_as_a_document(results: Path, prints: Callable[..., str]) -> None:
+    document = read_document("show", prints("show", "cc33", "--json"))
     assert document["run"]["reason"] == "no <answer>"
     assert document["configuration"] == {"synchronous": "full", "cache_size": -500}
     assert document["default"] == DEFAULT
@@ -167,9 +162,7 @@ def test_a_sparkline_starts_at_zero() -> None:
     assert draw_sparkline([]) == ""
 
 
-def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
-    results: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_an_operation_waited_for_is_shown_where_it_was_watched(results: Path, prints: Callable[..., str]) -> None:
     row = {"thread_class": "session", "threads": 2, "waits": 1, "longest_us": 1.0}
     waits = [
         {**row, "reason": "flush", "time_us": 30_000.0, "through_us": 0.0},
@@ -177,8 +170,7 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
     ]
     record = {**record_of("feed00", 9, throughput_ops=100.0, waits_s=0.5), "waits": waits, "wait_chains": []}
     RunStore(results / "store").save("feed00", record)  # type: ignore[arg-type]
-    assert main(["show", "feed00"]) == 0
-    shown = capsys.readouterr().out
+    shown = prints("show", "feed00")
     assert "an operation in the server: 600 µs, of which 600 µs flush" in shown
     assert "session (2 threads, 0.12 s, of that 0.09 s waiting for a client): 100 % flush" in shown
 
@@ -193,8 +185,7 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(
     ],
 )
 def test_a_run_that_nobody_measured_is_refused_in_a_sentence(
-    run: dict[str, Any], words: str, results: Path, capsys: pytest.CaptureFixture[str]
+    run: dict[str, Any], words: str, results: Path, refuses: Callable[..., str]
 ) -> None:
     RunStore(results / "store").save("dd44", {"run": run})  # type: ignore[typeddict-item]
-    assert main(["show", "dd44"]) == 2
-    assert words in capsys.readouterr().err
+    assert words in refuses("show", "dd44")

@@ -1,11 +1,11 @@
 """Bisection of what starts, and what a record does to plans."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from knobscope.cli import main
 from knobscope.commands.startable import NothingStartsError, search_range
 from knobscope.specs import SpecErrors, load_study
 from knobscope.stages.plan.levels import screening_levels
@@ -133,8 +133,7 @@ def test_a_broken_record_is_explained(shelf: Path) -> None:
     ],
 )
 def test_bad_input_ends_before_anything_starts(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], words: str, refuses: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(["startable", *arguments, "--root", str(ROOT)]) == 2
-    assert words in capsys.readouterr().err
+    assert words in refuses("startable", *arguments, "--root", ROOT)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from knobscope.cli import main
 from knobscope.commands.trace import depth
 from knobscope.commands.trace.depth import measure_depth
 
@@ -42,15 +42,14 @@ def test_operations_sizes_alignment_and_rates(describe: Any, write_csv: Any) -> 
     assert (profile["duration_s"], write["iops"], write["mib_per_s"]) == (2.0, 1.0, 4 / 1024)
 
 
-def test_a_name_of_two_lines_takes_one_line_of_a_table(write_csv: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["trace", str(write_csv([{"lba": 8 * number, "file": "a\nb"} for number in range(3)]))]) == 0
-    assert any(line.startswith("a\\nb ") for line in capsys.readouterr().out.splitlines())
+def test_a_name_of_two_lines_takes_one_line_of_a_table(write_csv: Any, prints: Callable[..., str]) -> None:
+    said = prints("trace", str(write_csv([{"lba": 8 * number, "file": "a\nb"} for number in range(3)])))
+    assert any(line.startswith("a\\nb ") for line in said.splitlines())
 
 
-def test_requests_of_one_moment_have_no_rate(write_csv: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_requests_of_one_moment_have_no_rate(write_csv: Any, prints: Callable[..., str]) -> None:
     flushes = [{"ts_ns": 10**9, "lba": 0, "len_sectors": 0, "flush": 1, "lat_ns": ""}] * 40
-    assert main(["trace", str(write_csv(flushes))]) == 0
-    assert "flush: no rate: all at the same moment" in capsys.readouterr().out
+    assert "flush: no rate: all at the same moment" in prints("trace", str(write_csv(flushes)))
 
 
 def test_depth_against_counting_nanosecond_by_nanosecond(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """One profile of a command on a device that was characterised: what is used, and what holds it back."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,23 +88,22 @@ def test_units_are_distinguished_from_flushes_where_their_size_was_watched(
         assert ("knobscope watch --unit 32768" in told.err) is (unit == 4096)
 
 
-def test_command_reads_both_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_reads_both_profiles(tmp_path: Path, prints: Callable[..., str], refuses: Callable[..., str]) -> None:
     (tmp_path / "watched.json").write_text(json.dumps(watched(6000, 6000, 0.98, 1)))
     write_sealed(tmp_path / "device.json", DEVICE)
-    assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 0
-    assert capsys.readouterr().out.startswith("default_profile: mismatch: While it was watched, fio on ssd keeps")
-    assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json"), "--json"]) == 0
-    document = read_document("judge", capsys.readouterr().out)
+    said = prints("judge", tmp_path / "watched.json", "--profile", tmp_path / "device.json")
+    assert said.startswith("default_profile: mismatch: While it was watched, fio on ssd keeps")
+    said = prints("judge", tmp_path / "watched.json", "--profile", tmp_path / "device.json", "--json")
+    document = read_document("judge", said)
     assert [row["verdict"] for row in document["findings"] if row["rule"] == "default_profile"] == ["mismatch"]
     (tmp_path / "watched.json").write_text("{}")
-    assert main(["judge", str(tmp_path / "watched.json"), "--profile", str(tmp_path / "device.json")]) == 2
-    assert "watched.json: found no 'command'; expected a profile that" in capsys.readouterr().err
+    said = refuses("judge", tmp_path / "watched.json", "--profile", tmp_path / "device.json")
+    assert "watched.json: found no 'command'; expected a profile that" in said
 
 
-def test_a_profile_that_is_not_there_is_no_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_that_is_not_there_is_no_spec(tmp_path: Path, refuses: Callable[..., str]) -> None:
     missing = tmp_path / "watched.json"
-    assert main(["judge", str(missing), "--profile", str(missing)]) == 2
-    assert capsys.readouterr().err == (
+    assert refuses("judge", missing, "--profile", missing) == (
         f"knobscope: no file {missing}; expected a profile that `knobscope watch --json` wrote\n"
     )
 

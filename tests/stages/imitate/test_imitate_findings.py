@@ -3,7 +3,7 @@
 import argparse
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import duckdb
 import pytest
 from simulated_group import simulate_group_commit
 
-from knobscope.cli import main
 from knobscope.devices import OpenDevice
 from knobscope.durable_files import read_sealed
 from knobscope.errors import UserError
@@ -337,12 +336,11 @@ def test_an_option_that_asks_for_nothing_is_refused(
     database: duckdb.DuckDBPyConnection,
     tmp_path: Path,
     study: Path,
-    capsys: pytest.CaptureFixture[str],
+    refuses: Callable[..., str],
 ) -> None:
     database.close()
     files = ["--database", str(tmp_path / "study.duckdb"), "--out", str(tmp_path / "imitated")]
-    assert main(["imitate", "--study", str(study), "--root", str(tmp_path), *files, option, value]) == 2
-    assert words in capsys.readouterr().err
+    assert words in refuses("imitate", "--study", study, "--root", tmp_path, *files, option, value)
     assert not (tmp_path / "imitated").exists()
 
 
