@@ -242,8 +242,9 @@ def test_a_report_says_that_the_study_requested_procfs(render_changed: Render, s
     assert "the study uses the procfs monitor" in page.section("runs")
 
 
-def test_effects_without_interval_are_shown_as_such(render_changed: Render) -> None:
-    page = render_changed("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
+def test_effects_without_interval_are_shown_as_such(changed_study: Change, specs: StudySpecs, tmp_path: Path) -> None:
+    database = changed_study("UPDATE effects SET low = NULL, high = NULL, q_value = NULL, noise = 'nan'::DOUBLE")
+    page = render(database, specs, tmp_path)  # with its pictures
     assert "no interval" in page.section("effects")
     assert "No effect of a knob can be told from noise: none has an interval" in page.text
 
@@ -340,8 +341,11 @@ def test_pauses_of_a_series_are_drawn_as_zero() -> None:
     assert [value for _, value in with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
 
 
-def test_effects_with_another_change_name_it_everywhere(render_changed: Render) -> None:
-    page = render_changed("""UPDATE effects SET beside = '{"page_size":"1024"}' WHERE knob = 'wal_autocheckpoint'""")
+def test_effects_with_another_change_name_it_everywhere(
+    changed_study: Change, specs: StudySpecs, tmp_path: Path
+) -> None:
+    database = changed_study("""UPDATE effects SET beside = '{"page_size":"1024"}' WHERE knob = 'wal_autocheckpoint'""")
+    page = render(database, specs, tmp_path)  # with its pictures
     assert re.search(r"10 pages is 4.{1,60} with page_size = 1 KiB", page.text)
     figures = page.section("effects")
     assert "default 1000 pages with page_size = 1 KiB" in figures
