@@ -171,7 +171,7 @@ def test_what_cannot_be_varied_is_refused_with_its_place(shelf: Path) -> None:
         "factors.workload.requestdistribution.1: found 'uniform' a second time; expected each value once"
     ]
     assert problems(shelf, "cold: [false]") == [
-        "factors.workload.cold: found False alone, which the workload has; expected at least one other value"
+        "factors.workload.cold: found false alone, which the workload has; expected at least one other value"
     ]
 
 

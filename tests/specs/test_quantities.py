@@ -1,5 +1,6 @@
 """Quantities are read once, compare by amount, and stay the text of the spec wherever they are stored."""
 
+import argparse
 import copy
 import pickle
 
@@ -36,15 +37,24 @@ def test_an_amount_is_in_the_base_unit_of_its_kind(quantity: Quantity, amount: f
     [
         (Duration, "5", "a duration with its unit"),
         (Duration, "-5ms", "a duration with its unit"),
-        (Size, "5KB", "a size with its unit"),
+        (Duration, "5 sec", "h\\): write 5s"),
+        (Duration, "1.5m", "write 1.5min"),
+        (Size, "5KB", "a size with its unit .*: write 5KiB"),
+        (Size, "1M", "write 1MiB"),
+        (Size, "64 apples", "e\\.g\\. 32KiB"),
         (Size, "0.3B", "a whole number of bytes"),
         (Rate, "0MB/s", "a rate above 0"),
+        (Rate, "520 MB", "write 520MB/s"),
+        (Rate, "520MiB/s", "e\\.g\\. 520MB/s"),
         (Percentage, "5", "a percentage"),
+        (Percentage, "5 %", "write 5%"),
     ],
 )
 def test_what_is_no_quantity_is_refused_with_what_was_expected(kind: type[Quantity], text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         kind(text)
+    with pytest.raises(argparse.ArgumentTypeError, match=expected):
+        kind.of_argument(text)
 
 
 def test_quantities_of_one_kind_compare_by_amount() -> None:

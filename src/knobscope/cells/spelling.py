@@ -1,6 +1,6 @@
 """How people and programs spell truth values, units, defaults and failures in the cells of a table."""
 
-import re
+from knobscope.units import scale_size, scale_time
 
 #: Spellings of truth values, in lower case.
 TRUTH = {
@@ -18,18 +18,6 @@ FAILURE_WORDS = MISSING_WORDS | {
     *("inf", "+inf", "-inf", "infinity", "-infinity", "#div/0!", "#value!", "#ref!", "#num!"),
 }
 
-_TIMES = {
-    **dict.fromkeys(("ns", "nsec"), 1e-9),
-    **dict.fromkeys(("us", "µs", "μs", "usec"), 1e-6),
-    **dict.fromkeys(("ms", "msec"), 1e-3),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60),
-    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600),
-    **dict.fromkeys(("d", "day", "days"), 86400),
-}
-_SIZE = re.compile(r"([kmgtp]?)(i?)(b|bytes?)?", re.IGNORECASE)
-_LETTERS = " kmgtp"
-
 
 def is_default_word(text: str) -> bool:
     """Whether a cell names the default instead of its value."""
@@ -41,24 +29,16 @@ def find_scales(units: set[str], kilo: int) -> tuple[dict[str, float], str] | No
 
     Sizes count in 1024, as configuration files do, and rates in 1000, as devices do; `kilo` is of letters alone (10k).
     """
-    sizes = {unit: _scale_size(unit, kilo) for unit in units}
+    sizes = {unit: scale_size(unit, kilo) for unit in units}
     if all(sizes.values()):
         is_size = any(unit.lower().endswith(("b", "byte", "bytes", "i")) for unit in units)
-        scales = {unit: _scale_size(unit, 1024) if is_size else scale for unit, scale in sizes.items()}
+        scales = {unit: scale_size(unit, 1024) if is_size else scale for unit, scale in sizes.items()}
         description = "in bytes, 1 kB = 1024 B" if is_size else f"k = {kilo}"
         return {unit: float(scale or 1) for unit, scale in scales.items()}, description
-    times = {unit: _TIMES.get(unit if unit == "M" else unit.lower()) for unit in units}
+    times = {unit: scale_time(unit) for unit in units}
     if all(times.values()):
         return {unit: scale for unit, scale in times.items() if scale}, "in seconds"
-    rates = {unit: _scale_size(unit[:-2], 1000) if unit.lower().endswith("/s") else None for unit in units}
+    rates = {unit: scale_size(unit[:-2], 1000) if unit.lower().endswith("/s") else None for unit in units}
     if all(rates.values()):
         return {unit: float(scale) for unit, scale in rates.items() if scale}, "in bytes per second, 1 kB/s = 1000 B/s"
     return None
-
-
-def _scale_size(unit: str, kilo: int) -> int | None:
-    parts = _SIZE.fullmatch(unit)
-    if parts is None or not unit:
-        return None
-    letter, binary, _ = parts.groups()
-    return int((1024 if binary else kilo) ** _LETTERS.index(letter.lower() or " "))

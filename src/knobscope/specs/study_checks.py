@@ -8,6 +8,7 @@ from knobscope.specs.checks.check import (
     check_study_names,
     check_thresholds,
     check_versions,
+    explain_ranges,
 )
 from knobscope.specs.checks.load import check_load
 from knobscope.specs.completing.factors import check_factors
@@ -63,7 +64,7 @@ def check_study(shelf: Shelf, *, ask_versions: bool = False) -> list[SpecProblem
     if shelf.prior is not None:
         dbms = {name: full_dbms for name, (_, full_dbms) in completed.items()}
         problems += check_prior(document, whole, shelf.prior, dbms, shelf.workloads)
-    return problems
+    return explain_ranges(document, {name: full_dbms for name, (_, full_dbms) in completed.items()}, problems)
 
 
 def _check_knobs(shelf: Shelf, dbms: str, named: NamedKnobs) -> list[SpecProblem]:

@@ -16,6 +16,7 @@ from typing import get_args
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
+from knobscope.specs.models.quantity import Size
 from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
@@ -160,10 +161,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_json_argument(parser, WatchDocument, may_be_file=True)
     parser.add_argument(
         "--unit",
-        type=int,
+        type=Size.read_bytes,
         default=4096,
-        metavar="BYTES",
-        help="what aligned is a multiple of (default: %(default)s)",
+        metavar="SIZE",
+        help="what aligned is a multiple of, in bytes or e.g. 32KiB (default: %(default)s)",
     )
     parser.add_argument(
         "--scope",

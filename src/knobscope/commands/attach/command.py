@@ -1,7 +1,6 @@
 """`knobscope attach`: diagnoses a DBMS server that runs already, where it is."""
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from knobscope.devices import find_block_device
 from knobscope.documents import add_json_argument, out_file, write_document
 from knobscope.durable_files import write_text
 from knobscope.errors import UserError
+from knobscope.specs.models.quantity import Duration
 from knobscope.tables import DeviceProfile
 from knobscope.watch import Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
@@ -151,12 +151,11 @@ class _Window:
         return self._subject.target.is_alive
 
 
-def _parse_seconds(text: str) -> float:
-    units = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", text)
-    if not match or float(match[1]) <= 0:
-        raise argparse.ArgumentTypeError(f"found {text!r}; expected a time like 60s or 5min")
-    return float(match[1]) * units[match[2]]
+def _read_seconds(text: str) -> float:
+    duration = Duration.of_argument(text)
+    if not duration.ns:
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected more than no time")
+    return duration.s
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -175,7 +174,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     target.add_argument("--cgroup", metavar="PATH", help="its cgroup (version 2)")
     target.add_argument("--port", type=int, help="the TCP port that it listens on")
     parser.add_argument(
-        "--for", dest="seconds", type=_parse_seconds, metavar="TIME", help="how long to watch, e.g. 60s or 5min"
+        "--for", dest="seconds", type=_read_seconds, metavar="TIME", help="how long to watch, e.g. 60s or 5min"
     )
     add_json_argument(parser, AttachDocument, may_be_file=True)
     parser.add_argument("--html", type=out_file, metavar="PAGE", help="also write a page")

@@ -9,6 +9,7 @@ from knobscope.commands.trace.scatter import draw_scatter
 from knobscope.commands.trace.text import format_trace
 from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
+from knobscope.specs.models.quantity import Size
 from knobscope.watch.locality import trace_locality
 
 _MIN_UNIT, _MAX_UNIT = 512, 1 << 30
@@ -53,7 +54,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--colour", choices=("file", "op"), help="what colours in the plot mean (default: files, if any are known)"
     )
     parser.add_argument(
-        "--unit", type=int, default=4096, metavar="BYTES", help="what aligned is a multiple of (default: %(default)s)"
+        "--unit",
+        type=Size.read_bytes,
+        default=4096,
+        metavar="SIZE",
+        help="what aligned is a multiple of, in bytes or e.g. 32KiB (default: %(default)s)",
     )
     parser.add_argument(
         "--format", choices=("auto", *FORMATS), default="auto", help="default: what it looks like (%(default)s)"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def _problem_of_requires(dbms: Dbms, name: str, values: Mapping[str, Value]) -> 
             return None
     except UserError as error:
         return str(error)
-    shown = ", ".join(f"{word}={every[word]!r}" for word in sorted(requirement.names))
+    shown = ", ".join(f"{word}={show_value(every[word])}" for word in sorted(requirement.names))
     return f"`{requirement.text}` not to hold for {shown}"
 
 
@@ -171,7 +172,7 @@ def check_study_knobs(
             expected = suggest(name, sorted(dbms.knobs), catalogue)
             yield document.problem(location, f"an unknown knob of {dbms.name}", expected)
         elif (problem := _problem_with(dbms.knobs[name], value)) is not None:
-            yield document.problem(location, repr(value), f"another value: it {problem}")
+            yield document.problem(location, show_value(value), f"another value: it {problem}")
 
 
 def _problem_with(knob: Knob, value: Value) -> str | None:
@@ -184,18 +185,32 @@ def _check_choice(
     """Yield values and ends that the knob does not have; `usual` is its value in the default configuration."""
     for index, value in enumerate(choice.values or []):
         if (problem := _problem_with(knob, value)) is not None:
-            yield document.problem((*location, "values", index), repr(value), f"another value: it {problem}")
+            yield document.problem((*location, "values", index), show_value(value), f"another value: it {problem}")
     if choice.values is not None and all(same_value(value, usual) for value in choice.values):
-        found = f"{usual!r} alone, which the default configuration has"
+        found = f"{show_value(usual)} alone, which the default configuration has"
         yield document.problem((*location, "values"), found, "at least one other value")
     if choice.range is not None and knob.range is None:
         yield document.problem((*location, "range"), "a range", f"values, for a knob of type {knob.type}")
     elif choice.range is not None:
         for index, end in enumerate(choice.range):
             if (problem := knob.problem_outside(end)) is not None:
-                yield document.problem((*location, "range", index), repr(end), f"another end: it {problem}")
+                yield document.problem((*location, "range", index), show_value(end), f"another end: it {problem}")
             elif knob.scale == "log" and end <= 0:
-                yield document.problem((*location, "range", index), repr(end), "an end above 0: its scale is log")
+                yield document.problem((*location, "range", index), show_value(end), "an end above 0: its scale is log")
+
+
+def explain_ranges(document: Document, dbms: Mapping[str, Dbms], problems: Iterable[SpecProblem]) -> list[SpecProblem]:
+    """Return the problems of a study; of the end of a range that is a text, what to write in the unit of the knob."""
+    return [_explain_end(document, dbms, problem) for problem in problems]
+
+
+def _explain_end(document: Document, dbms: Mapping[str, Dbms], problem: SpecProblem) -> SpecProblem:
+    match problem.location:
+        case ("knobs", str(name), str(knob), "range", int(index)) if name in dbms and knob in dbms[name].knobs:
+            end, spec = document.data["knobs"][name][knob]["range"][index], dbms[name].knobs[knob]
+            if isinstance(end, str) and spec.range is not None:
+                return replace(problem, expected=f"another end: it {spec.problem_outside(end)}")
+    return problem
 
 
 def check_changes(document: Document, study: Study, workloads: Iterable[Workload]) -> Iterator[SpecProblem]:
@@ -262,7 +277,7 @@ def check_parameters(document: Document, workload: Workload, generator: Generato
     """Yield parameters of a workload that its generator does not have, and values that it cannot use."""
     for name, value in workload.parameters.items():
         if (wanted := generator.expected_of(name, value)) is not None:
-            yield document.problem(("parameters", name), repr(value), wanted)
+            yield document.problem(("parameters", name), show_value(value), wanted)
         if name not in generator.parameters:
             expected = suggest(name, sorted(generator.parameters)) if generator.parameters else "no parameters"
             yield document.problem(("parameters", name), f"an unknown parameter of {generator.name}", expected)

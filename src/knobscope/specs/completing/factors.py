@@ -20,7 +20,7 @@ from knobscope.specs.models.workload import Workload, factor_knob, is_workload_k
 from knobscope.specs.models.writing import same_value
 from knobscope.specs.models.ycsb import YCSB_DEFAULTS
 from knobscope.specs.reading.base import Value, suggest
-from knobscope.specs.reading.source import Document, Location, SpecProblem
+from knobscope.specs.reading.source import Document, Location, SpecProblem, show_value
 from knobscope.specs.reading.validate import explain_first
 
 #: Keys of a workload that are settings of their own; all others are parameters of its generator.
@@ -117,12 +117,13 @@ def check_factors(
             continue
         usual = {workload.name: _read(workload, setting) for workload in workloads}
         if len(set(usual.values())) > 1:
-            shown = ", ".join(f"{value!r} in {name}" for name, value in usual.items())
+            shown = ", ".join(f"{show_value(value)} in {name}" for name, value in usual.items())
             yield document.problem(location, shown, "workloads that begin with the same value, which is the default")
             continue
         default = next(iter(usual.values()), None)
         if default is not None and all(same_value(value, default) for value in values):
-            yield document.problem(location, f"{default!r} alone, which the workload has", "at least one other value")
+            found = f"{show_value(default)} alone, which the workload has"
+            yield document.problem(location, found, "at least one other value")
         yield from _check_values(document, location, workloads, generators, setting, values)
 
 
@@ -138,12 +139,12 @@ def _check_values(
         for workload in workloads:
             generator = generators.get(workload.generator)
             if generator is not None and (expected := generator.expected_of(setting, value)) is not None:
-                yield document.problem((*location, index), repr(value), expected)
+                yield document.problem((*location, index), show_value(value), expected)
                 break
             try:
                 _change(workload, setting, value)
             except ValidationError as error:
-                yield document.problem((*location, index), repr(value), explain_first(error))
+                yield document.problem((*location, index), show_value(value), explain_first(error))
                 break
 
 

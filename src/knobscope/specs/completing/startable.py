@@ -15,7 +15,7 @@ from knobscope.specs.models.dbms import Clash, Dbms
 from knobscope.specs.models.knob import Knob
 from knobscope.specs.models.study import Study
 from knobscope.specs.reading.base import Name, SpecModel, Value
-from knobscope.specs.reading.source import Document, Location, SpecProblem, load_document, show_path
+from knobscope.specs.reading.source import Document, Location, SpecProblem, load_document, show_path, show_value
 from knobscope.specs.reading.validate import validate_document
 
 Ends = Annotated[list[int | float], Field(min_length=2, max_length=2)]
@@ -111,13 +111,13 @@ def check_startable(
                 low, high = knob.startable
                 refusal = knob.below if isinstance(value, int | float) and value < low else knob.above
                 why = f" ({refusal.words})" if refusal else ""
-                found = f"{value!r}, with which {dbms.name} {record.version} does not start{why}"
+                found = f"{show_value(value)}, with which {dbms.name} {record.version} does not start{why}"
                 yield document.problem(location, found, f"a value in [{low}, {high}], as {file} has it")
             for setting in record.refused:
                 is_named = location[3:4] != ("range",)  # an end of a range stands for what is between them, too
                 is_refused = is_named and setting.values == {name: value} and setting.becomes is None
                 if is_refused and setting.concerns(dbms, study.baseline.get(dbms.name, {})):
-                    found = f"{value!r}, which {dbms.name} {record.version} refuses ({setting.words})"
+                    found = f"{show_value(value)}, which {dbms.name} {record.version} refuses ({setting.words})"
                     yield document.problem(location, found, f"another value, as {file} has it")
 
 

@@ -18,6 +18,7 @@ from knobscope.specs.models.thread_classes import ThreadClass, ThreadPattern
 from knobscope.specs.models.workload import is_workload_knob
 from knobscope.specs.models.writing import Apply, ConfigFile, FileName, Writing, same_value
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
+from knobscope.specs.reading.source import show_value
 
 __all__ = ["PLACEHOLDERS", "Clash", "Dbms", "is_factor"]
 
@@ -209,7 +210,7 @@ class Dbms(SpecModel):
                 if name not in self.knobs:
                     yield Misfit(location, repr(name), f"a knob of {self.name}")
                 elif (problem := self.knobs[name].problem_with(value)) is not None:
-                    yield Misfit(location, repr(value), f"another value: it {problem}")
+                    yield Misfit(location, show_value(value), f"another value: it {problem}")
 
     def _find_idle_questions(self) -> Iterator[Misfit]:
         """Yield questions that nobody could be asked."""
@@ -255,7 +256,7 @@ class Dbms(SpecModel):
             yield Misfit(location, f"the number {name}", "booleans and enums only: they have a value each")
         for value in knob.possible_values:
             if writing.of_value(value) is None:
-                yield Misfit(location, f"nothing for {value!r} of {name}", "an entry for each value")
+                yield Misfit(location, f"nothing for {show_value(value)} of {name}", "an entry for each value")
 
     def _commands(self) -> Iterator[tuple[tuple[Value, ...], list[str]]]:
         """Yield every command with its location."""

@@ -9,6 +9,7 @@ from knobscope.specs.models.programs import PathName, Program, find_bare_paths
 from knobscope.specs.models.template import GeneratorArgument, GeneratorFileLine, names_in
 from knobscope.specs.models.writing import FileName
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
+from knobscope.specs.reading.source import show_value
 
 #: The generators that are built in: their workloads need no file in specs/generators.
 YCSB = "ycsb"
@@ -80,7 +81,7 @@ class Generator(SpecModel):
                         yield Misfit((*location, index), f"{{{namespace}.{name}}}", expected)
         for name, value in self.parameters.items():
             if (wanted_value := self.expected_of(name, value)) is not None:
-                yield Misfit(("parameters", name), repr(value), wanted_value)
+                yield Misfit(("parameters", name), show_value(value), wanted_value)
         wanted = "{seconds}" if self.bound == "time" else "{requests}"
         if not any(wanted in text for text in self.run):
             yield Misfit(("run",), f"a command without {wanted}", f"it, for a generator that is bound by {self.bound}")

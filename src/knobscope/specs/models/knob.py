@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from knobscope.specs.models.expression import Expression, parse_expression
-from knobscope.specs.models.quantity import count_units
 from knobscope.specs.models.writing import Apply, Writing, same_value
 from knobscope.specs.reading.base import Misfit, SpecModel, Value, value_text
+from knobscope.specs.reading.source import show_value
+from knobscope.units import count_units, propose_number
 
 Mechanism = Literal[
     "flush",
@@ -49,7 +50,7 @@ def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Itera
     """Yield the values of a list that stand in it before; 1 and 1.0 are one value, 1 and true are two."""
     for index, value in enumerate(values):
         if any(same_value(value, earlier) for earlier in values[:index]):
-            yield Misfit((*location, index), f"{value!r} a second time", "each value once")
+            yield Misfit((*location, index), f"{show_value(value)} a second time", "each value once")
 
 
 class Proposal(SpecModel):
@@ -172,16 +173,17 @@ class Knob(SpecModel):
         yield from find_repeated(("values",), self.values or [])
         for key, value in (("default", self.default), ("built_in", None if self._is_worded else self.built_in)):
             if value is not None and (problem := self.problem_with(value)) is not None:
-                yield Misfit((key,), repr(value), f"another value: it {problem}")
+                yield Misfit((key,), show_value(value), f"another value: it {problem}")
         if self.built_in is not None and same_value(self.built_in, self.default):
-            yield Misfit(("built_in",), f"{self.built_in!r}, the `default`", "it only where it is another value")
+            found = f"{show_value(self.built_in)}, the `default`"
+            yield Misfit(("built_in",), found, "it only where it is another value")
         if self.control:
             yield from self._find_effects()
         if isinstance(self.durability, list):
             yield from find_repeated(("durability",), self.durability)
         if self.default in self.refused or self.default in self.becomes:
             yield Misfit(
-                ("default",), repr(self.default), "a value that is neither `refused` nor `becomes` another one"
+                ("default",), show_value(self.default), "a value that is neither `refused` nor `becomes` another one"
             )
         keyed = {"reads_back": [*self.reads_back], "refused": [*self.refused], "becomes": [*self.becomes]}
         named: list[tuple[tuple[Value, ...], Value]] = [
@@ -194,7 +196,7 @@ class Knob(SpecModel):
         ]
         for location, value in named:
             if (problem := self.problem_with(value)) is not None:
-                yield Misfit(location, repr(value), f"a value that the knob can take: it {problem}")
+                yield Misfit(location, show_value(value), f"a value that the knob can take: it {problem}")
 
     def _find_effects(self) -> Iterator[Misfit]:
         """Yield what a negative control cannot have: a mechanism, an expected effect, a risk."""
@@ -220,7 +222,7 @@ class Knob(SpecModel):
             yield Misfit(("values",), f"this key for a knob of type {self.type}", "it for enums only")
         for index, end in enumerate(self.range or []):
             if self.type == "integer" and not isinstance(end, int):
-                yield Misfit(("range", index), repr(end), "an integer")
+                yield Misfit(("range", index), show_value(end), "an integer")
         if self.scale == "log" and self.range is not None and self.range[0] <= 0:
             expected = "linear, or a range above 0 (put 0 under `special`)"
             yield Misfit(("scale",), f"log for the range {self.range}", expected)
@@ -294,21 +296,23 @@ class Knob(SpecModel):
         if self.values is not None:
             is_known = any(same_value(value, choice) for choice in self.values)
             word = "on" if value is True else "off"
-            hint = f" (write {word})" if isinstance(value, bool) and word in self.values else ""
-            return None if is_known else f"is none of {self.values}{hint}"
+            hint = f" (write {word})" if isinstance(value, bool) and word in self.values else self._find_size(value)
+            return None if is_known else f"is none of [{', '.join(map(show_value, self.values))}]{hint}"
         return self.problem_outside(value)
+
+    def _find_size(self, value: Value) -> str:
+        """Return a hint to the number among `values` that a text means: 8192 for 8k."""
+        numbers = [choice for choice in self.values or [] if not isinstance(choice, bool | str)]
+        count = count_units(value, self.unit) if isinstance(value, str) else None
+        return f" (write {numbers[numbers.index(count)]})" if count in numbers else ""
 
     def problem_outside(self, value: Value) -> str | None:
         """Say why the knob's range does not hold this value, or None when it does; special values do not count."""
         wanted = (int,) if self.type == "integer" else (int, float)
         if isinstance(value, bool) or not isinstance(value, wanted):
             kind = "a whole number" if self.type == "integer" else "a number"
-            count = count_units(value, self.unit) if isinstance(value, str) else None
-            return (
-                f"is not {kind}"
-                + (f" of {self.unit}" if self.unit else "")
-                + (f": write {count:g}" if count is not None else "")
-            )
+            proposal = propose_number(value, self.unit, is_whole=self.type == "integer")
+            return f"is not {kind}{f' of {self.unit}' if self.unit else ''}{proposal}"
         low, high = self.range or [value, value]
         holds = low <= value <= high or self.range_is == "guess"
         return None if holds else f"is outside [{low}, {high}]"

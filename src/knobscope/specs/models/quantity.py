@@ -4,6 +4,7 @@ A quantity compares by its amount and is stored as the text of the spec: what id
 was written.
 """
 
+import argparse
 import math
 import re
 from collections.abc import Mapping
@@ -12,22 +13,27 @@ from typing import Any, ClassVar, Self
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from knobscope.units import scale_size, scale_time
+
 
 class Quantity:
-    """An amount in the base unit of its kind, and the text that states it. ValueError: the text states none."""
+    """An amount in the base unit of its kind, and the text that states it.
+
+    ValueError: the text states none; the message says what to write instead.
+    """
 
     __slots__ = ("amount", "text")
     units: ClassVar[Mapping[str, float]]
+    noun: ClassVar[str]
     example: ClassVar[str]
-    expected: ClassVar[str]
 
     def __init__(self, text: str) -> None:
         match = re.match(self._pattern(), text)
         if match is None:
-            raise ValueError(self.expected)
+            raise ValueError(self._expect(text))
         self.amount, self.text = float(match[1]) * self.units[match[2]], text
         if math.isinf(self.amount):
-            raise ValueError(self.expected)
+            raise ValueError(self._expect(""))
 
     def __str__(self) -> str:
         """Return it as the spec states it."""
@@ -54,6 +60,29 @@ class Quantity:
         return rf"^([0-9]+(?:\.[0-9]+)?)({'|'.join(map(re.escape, cls.units))})$"
 
     @classmethod
+    def _scale(cls, unit: str) -> float | None:
+        """Return a unit in any spelling in the base unit; None for what is none of this kind."""
+        return cls.units.get(unit)
+
+    @classmethod
+    def _expect(cls, text: str) -> str:
+        """Say what was expected instead of a text; where it has the unit in another spelling, what to write."""
+        units = " or ".join(filter(None, [", ".join([*cls.units][:-1]), [*cls.units][-1]]))
+        amount = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?(\D+)", text)
+        scale = cls._scale(amount[2]) if amount else None
+        same = next((unit for unit, each in cls.units.items() if scale and math.isclose(each, scale)), None)
+        hint = f": write {amount[1]}{same}" if amount and same else f", e.g. {cls.example}"
+        return f"{cls.noun} with its unit ({units}){hint}"
+
+    @classmethod
+    def of_argument(cls, text: str) -> Self:
+        """Return what an argument of a command states, for `argparse`."""
+        try:
+            return cls(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"found {text!r}; expected {error}") from error
+
+    @classmethod
     def _show(cls, amount: float, *units: str) -> Self:
         """Return an amount with four digits, in the first of these units that it reaches, or else in the last."""
         unit = next((unit for unit in units if amount >= cls.units[unit]), units[-1])
@@ -64,14 +93,14 @@ class Quantity:
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Take text or a quantity, give text."""
         return core_schema.no_info_wrap_validator_function(
-            lambda value, read_text: value if isinstance(value, cls) else cls(read_text(value)),
+            lambda value, _: value if isinstance(value, cls) else cls(value if isinstance(value, str) else ""),
             core_schema.str_schema(),
             serialization=core_schema.plain_serializer_function_ser_schema(str, return_schema=core_schema.str_schema()),
         )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Describe it to editors and the reference; the message of `expected` is for people."""
+        """Describe it to editors and the reference; the message of `_expect` is for people."""
         return {**handler(core_schema.str_schema()), "pattern": cls._pattern(), "examples": [cls.example]}
 
 
@@ -79,9 +108,14 @@ class Duration(Quantity):
     """A length of time."""
 
     __slots__ = ()
-    units: ClassVar[Mapping[str, float]] = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+    units: ClassVar[Mapping[str, float]] = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
+    noun = "a duration"
     example = "1.6ms"
-    expected = "a duration with its unit (ns, us, ms or s), e.g. 1.6ms"
+
+    @classmethod
+    def _scale(cls, unit: str) -> float | None:
+        seconds = scale_time(unit)
+        return None if seconds is None else seconds * 1e9
 
     @classmethod
     def of_ns(cls, nanoseconds: float) -> Self:
@@ -109,13 +143,22 @@ class Size(Quantity):
 
     __slots__ = ()
     units: ClassVar[Mapping[str, float]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+    noun = "a size"
     example = "32KiB"
-    expected = "a size with its unit (B, KiB, MiB, GiB or TiB), e.g. 32KiB"
+
+    @classmethod
+    def _scale(cls, unit: str) -> float | None:
+        return scale_size(unit)
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         if not self.amount.is_integer():  # nor is what has no end
             raise ValueError("a whole number of bytes")
+
+    @classmethod
+    def read_bytes(cls, text: str) -> int:
+        """Return the bytes that an argument of a command states, with or without a unit, for `argparse`."""
+        return int(text) if re.fullmatch("-?[0-9]+", text) else cls.of_argument(text).bytes
 
     @property
     def bytes(self) -> int:
@@ -128,8 +171,12 @@ class Rate(Quantity):
 
     __slots__ = ()
     units: ClassVar[Mapping[str, float]] = {"kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+    noun = "a rate"
     example = "520MB/s"
-    expected = "a rate with its unit (kB/s, MB/s or GB/s), e.g. 520MB/s"
+
+    @classmethod
+    def _scale(cls, unit: str) -> float | None:
+        return scale_size(re.sub("(?:/s|ps)$", "", unit), kilo=1000)
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -147,30 +194,10 @@ class Rate(Quantity):
         return self.amount
 
 
-_BYTES = re.compile(r"(\d*\.?\d*) ?([kKMGT]?)(?:i?B|bytes?)?")
-
-
-def count_units(text: str, unit: str | None) -> float | None:
-    """Return how many units a text with another unit means: 2048 of 8kB for 16MB. None: that cannot be told.
-
-    As in the configuration of a DBMS, 1 kB is 1024 bytes.
-    """
-    if re.fullmatch("ns|us|ms|s", unit or ""):
-        try:
-            return Duration(text).ns / Duration(f"1{unit}").ns
-        except ValueError:
-            return None
-    amount, size = _BYTES.fullmatch(text), _BYTES.fullmatch(unit or "x")
-    if amount is None or size is None or not amount[1].strip(".") or not re.search("[A-Za-z]", text):
-        return None
-    sizes = [float(match[1] or 1) * 1024 ** " KMGT".index(match[2].upper() or " ") for match in (amount, size)]
-    return float(sizes[0] / sizes[1])
-
-
 class Percentage(Quantity):
     """A part of a whole; its amount is a share of one."""
 
     __slots__ = ()
     units: ClassVar[Mapping[str, float]] = {"%": 0.01}
+    noun = "a percentage"
     example = "5%"
-    expected = "a percentage, e.g. 5%"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from knobscope.specs.reading.base import Misfit, Value, suggest
+from knobscope.specs.reading.source import show_value
 
 #: Kinds of transactions, each with the cards that it has in the deck from which the mix is dealt (clause 5.2.4.2).
 _CARDS = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
@@ -22,7 +23,7 @@ def find_wrong_tpcc(parameters: Mapping[str, Value]) -> Iterator[Misfit]:
         expected = _expected(name, value)
         if expected is not None:
             wrong = True
-            found = repr(value) if name in TPCC_DEFAULTS else "an unknown parameter"
+            found = show_value(value) if name in TPCC_DEFAULTS else "an unknown parameter"
             yield Misfit(("parameters", name), found, expected)
     if not wrong and not any(parameters.get(kind, cards) for kind, cards in _CARDS.items()):
         yield Misfit(("parameters",), "a deck without cards", f"at least one card of {', '.join(_CARDS)}")

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from knobscope.specs.reading.base import Misfit, Value, suggest
+from knobscope.specs.reading.source import show_value
+from knobscope.units import propose_number
 
 #: The operation mix, with the defaults that hold for a part that is left out.
 _MIX = {
@@ -64,7 +66,7 @@ def find_wrong_properties(parameters: Mapping[str, Value]) -> Iterator[Misfit]:
         expected = _expected(name, value)
         if expected is not None:
             wrong = wrong or name in _MIX or name not in _KNOWN
-            found = repr(value) if name in _KNOWN else "an unknown property"
+            found = show_value(value) if name in _KNOWN else "an unknown property"
             yield Misfit(("parameters", name), found, expected)
     mix = {name: parameters.get(name, default) for name, default in _MIX.items()}
     if not wrong and not math.isclose(sum(map(float, mix.values())), 1):
@@ -84,4 +86,6 @@ def _expected(name: str, value: Value) -> str | None:
         return suggest(name, _KNOWN)
     kind, low, high = _NUMBERS[name]
     is_number = isinstance(value, kind) and not isinstance(value, bool)
-    return None if is_number and low <= float(value) <= high else f"a number from {low} to {high}"
+    unit = "B" if name.endswith("fieldlength") else None
+    hint = propose_number(value, unit, kilo=1000 if unit is None else 1024, is_whole=kind is int)
+    return None if is_number and low <= float(value) <= high else f"a number from {low} to {high}{hint}"

@@ -1,5 +1,6 @@
 """`extends`: a DBMS spec that states only what differs from another one, and remembers which file says what."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def _merge(base: Document, own: Document) -> Document:
             merged[key] = _merge_entries(key, base_value, own_value, replaced)
     merged = {key: value for key, value in merged.items() if key not in _OWN or key in own.data}
     _drop_knobs(merged, own, replaced)
-    return Document(own.path, merged, own.lines, _surviving(base, replaced))
+    return replace(own, data=merged, inherited=_surviving(base, replaced))
 
 
 def _merge_entries(

@@ -3,6 +3,7 @@
 Both are put in before the spec is checked, so that a change is checked as the parameter that it is.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def load_device_document(path: Path, chain: tuple[Path, ...] = ()) -> Document:
         base = _load_named(document, location, emulate["model"], chain)
         model, lines = _model_of(document, location, base)
         data = {**document.data, "emulate": {**emulate, "model": model}}
-        document = Document(document.path, data, document.lines, {**document.inherited, **lines})
+        document = replace(document, data=data, inherited={**document.inherited, **lines})
     return document
 
 
@@ -80,4 +81,5 @@ def _take_over(document: Document, chain: tuple[Path, ...]) -> Document:
     emulate = {**base_data["emulate"], **own_emulate, "model": {**model, **change}}
     lines: dict[Location, int] = {**document.lines, **changed}
     unchanged = {key: value for key, value in inherited.items() if key not in changed}
-    return Document(document.path, {**base_data, **own, "emulate": emulate}, lines, unchanged)
+    data = {**base_data, **own, "emulate": emulate}
+    return replace(document, data=data, lines=lines, inherited=unchanged)

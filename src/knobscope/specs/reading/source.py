@@ -57,15 +57,17 @@ class SpecErrors(UserError):  # noqa: N818 - it holds many
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML file: plain data, and the line of every key and item."""
+    """A YAML file: plain data, the line of every key and item, and how the file writes what is no text."""
 
     path: Path
     data: Any
     lines: dict[Location, int]
     inherited: dict[Location, tuple[Path, int]] = field(default_factory=dict)  # what another file says, and where
+    written: dict[tuple[Location, str], str] = field(default_factory=dict)  # (where, as shown) -> as it is
 
     def problem(self, location: Location, found: str, expected: str) -> SpecProblem:
         """Return a problem at this location, or at the nearest enclosing one that has a line."""
+        found = self.written.get((location, found), found)
         nearest = location
         while nearest and nearest not in self.lines and nearest not in self.inherited:
             nearest = nearest[:-1]
@@ -86,11 +88,18 @@ def show_path(path: Path) -> str:
 
 def show_value(value: Any) -> str:
     """Return what a file says in one short line."""
-    if value is None:
-        return "nothing"
+    return "keys with values" if isinstance(value, dict) else _shorten(_show(value), 80)
+
+
+def _show(value: Any) -> str:
+    """Return a value as YAML has it, texts in quotes."""
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{', '.join(map(_show, value))}]"
     if isinstance(value, dict):
-        return "keys with values"
-    return _shorten(repr(value), 80)
+        return f"{{{', '.join(f'{_show(key)}: {_show(item)}' for key, item in value.items())}}}"
+    return repr(value)
 
 
 class _Loader(yaml.SafeLoader):
@@ -197,19 +206,18 @@ if yaml.__with_libyaml__:
 
 
 @lru_cache(maxsize=64)
-def _read(text: str) -> tuple[Any, dict[Location, int], list[SpecProblem]]:
-    """Return a document's data and lines, which nobody changes, and its problems, which name no file yet.
+def _read(text: str) -> tuple[Document, list[SpecProblem]]:
+    """Return a document, which nobody changes, and its problems; neither names a file yet.
 
     A spec that others extend or name is read again and again.
     """
     fast = _FastLoader if _FastLoader is not None and _is_plain(text, _FastLoader) else _Loader
     loader, node = _Loader(""), fast(text).get_single_node()
-    lines: dict[Location, int] = {(): 1}
-    problems: list[SpecProblem] = []
+    document, problems = Document(Path(), None, {(): 1}), list[SpecProblem]()
     if node is None:
-        return None, lines, problems
-    _collect_lines(loader, node, (), lines, problems)
-    return None if problems else loader.construct_document(node), lines, problems
+        return document, problems
+    _collect_lines(loader, node, (), document, problems)
+    return (document if problems else replace(document, data=loader.construct_document(node))), problems
 
 
 def _is_plain(text: str, loader: type[Any]) -> bool:
@@ -226,20 +234,24 @@ def _is_plain(text: str, loader: type[Any]) -> bool:
 
 
 def _parse(path: Path, text: str) -> Document:
-    data, lines, problems = _read(text)
+    document, problems = _read(text)
     if problems:
         raise SpecErrors(replace(problem, file=show_path(path)) for problem in problems)
-    return Document(path, data, lines)
+    return replace(document, path=path)
 
 
 def _collect_lines(
     loader: _Loader,
     node: yaml.Node,
     location: Location,
-    lines: dict[Location, int],
+    document: Document,
     problems: list[SpecProblem],
 ) -> None:
-    """Fill `lines`; report keys that are given twice or are no scalars, and scalars that no spec can mean."""
+    """Fill `lines` and `written` of a document.
+
+    Report keys that are given twice or are no scalars, and scalars that no spec can mean.
+    """
+    lines = document.lines
 
     def report(at: yaml.Node, where: Location, found: str, expected: str) -> None:
         problems.append(SpecProblem("", at.start_mark.line + 1, _dotted(where), found, expected))
@@ -256,13 +268,15 @@ def _collect_lines(
             if key_location in lines:
                 report(key_node, key_location, "the key a second time", f"it once (line {lines[key_location]})")
             lines[key_location] = key_node.start_mark.line + 1
-            _collect_lines(loader, value_node, key_location, lines, problems)
+            _collect_lines(loader, value_node, key_location, document, problems)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             lines[(*location, index)] = item.start_mark.line + 1
-            _collect_lines(loader, item, (*location, index), lines, problems)
+            _collect_lines(loader, item, (*location, index), document, problems)
     elif wrong := _wrong_scalar(node):
         report(node, location, *wrong)
+    elif not node.tag.endswith(":str") and (shown := show_value(loader.construct_object(node))) != node.value:
+        document.written[location, shown] = str(node.value) or shown
 
 
 def _wrong_scalar(node: yaml.Node) -> tuple[str, str] | None:
@@ -285,4 +299,5 @@ def _shorten(text: str, length: int = 40) -> str:
 
 def _dotted(location: Location) -> str:
     """Return a location as people write it."""
-    return ".".join(str(part).lower() if isinstance(part, bool) else str(part) for part in location)
+    words = {None: "null", True: "true", False: "false"}
+    return ".".join(words[part] if part is None or isinstance(part, bool) else str(part) for part in location)

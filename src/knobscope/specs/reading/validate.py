@@ -8,6 +8,7 @@ from pydantic import AliasChoices, BaseModel, ValidationError
 
 from knobscope.specs.reading.base import Misfit, Misfits, suggest
 from knobscope.specs.reading.source import Document, Location, SpecErrors, SpecProblem, show_value
+from knobscope.units import propose_number
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -22,6 +23,8 @@ _EXPECTED = {
     "string_type": "text",
 }
 _PATTERNS = {r"^https?://": "an address that begins with https:// or http://"}
+#: End of a key -> the unit of its number. A number under another key is a count.
+_UNITS = {"_s": "s", "_ms": "ms", "_us": "us", "_bytes": "B", "_kb": "kB", "_mib": "MiB", "_gb": "GB"}
 
 
 def validate_document(document: Document, model: type[Model]) -> Model:
@@ -48,7 +51,7 @@ def examine_document(document: Document, model: type[Model]) -> tuple[Model | No
         problems = [problem for detail in details for problem in _translate_all(document, model, detail)]
         only = error.errors()[0].get("ctx", {}).get("error") if error.error_count() == 1 else None
         whole = only.model if isinstance(only, Misfits) and isinstance(only.model, model) else None
-        return whole, _merge_alternatives(problems)
+        return whole, _merge_alternatives(document, problems)
 
 
 def list_renamed_keys(document: Document, model: type[BaseModel]) -> list[str]:
@@ -95,7 +98,7 @@ def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecP
     if kind == "missing":
         return document.problem(location, "nothing", f"this key, which is required{_choices_at(model, location)}")
     if "[key]" in detail["loc"] or kind == "invalid_key":
-        return document.problem(location, f"the key {value!r}", _expectation(kind, detail))
+        return document.problem(location, f"the key {'null' if value is None else show_value(value)}", _expectation(kind, detail))
     return document.problem(location, show_value(value), _expectation(kind, detail))
 
 
@@ -118,18 +121,50 @@ def explain_first(error: ValidationError) -> str:
     """Return what pydantic, or a model of ours, expected where it complains first."""
     detail = error.errors()[0]
     reason = detail.get("ctx", {}).get("error")
-    return reason.misfits[0].expected if isinstance(reason, Misfits) else _expectation(detail["type"], detail)
+    if isinstance(reason, Misfits):
+        return reason.misfits[0].expected
+    expected = _expectation(detail["type"], detail)
+    return expected + _hint(expected, detail["input"], *_unit_of(detail["loc"]))
 
 
-def _merge_alternatives(problems: list[SpecProblem]) -> list[SpecProblem]:
+def _merge_alternatives(document: Document, problems: list[SpecProblem]) -> list[SpecProblem]:
     """Join what the branches of a union say about one value: several complaints, one mistake."""
     merged: dict[tuple[str, int, str, str], list[SpecProblem]] = {}
     for problem in problems:
         merged.setdefault((problem.file, problem.line, problem.key, problem.found), []).append(problem)
     return [
-        replace(group[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in group)))
+        _propose(document, replace(group[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in group))))
         for group in merged.values()
     ]
+
+
+def _propose(document: Document, problem: SpecProblem) -> SpecProblem:
+    """Return a problem; where a text with a unit was found instead of a number, with the number."""
+    nodes: list[Any] = [document.data]
+    for part in problem.location:
+        if not _has(nodes[-1], part):
+            return problem
+        nodes.append(nodes[-1][part])
+    unit, kilo = _unit_of(problem.location)
+    if problem.location[:1] == ("knobs",):  # DBMSs take 1M for 1048576, whatever the number counts
+        units = [node["unit"] for node in nodes[2:] if isinstance(node, dict) and isinstance(node.get("unit"), str)]
+        unit, kilo = next(iter(units), None), 1024
+    return replace(problem, expected=problem.expected + _hint(problem.expected, nodes[-1], unit, kilo))
+
+
+def _unit_of(location: Location) -> tuple[str | None, int]:
+    """Return the unit of the number under a key, and what a k multiplies by."""
+    key = str(next((part for part in reversed(location) if isinstance(part, str)), ""))
+    unit = next((unit for end, unit in _UNITS.items() if key.endswith(end)), None)
+    return unit, 1000 if unit is None else 1024
+
+
+def _hint(expected: str, value: object, unit: str | None, kilo: int) -> str:
+    """Return what to write instead of a value, where it was the number of a unit that was expected."""
+    whole, real = _EXPECTED["int_type"], _EXPECTED["float_type"]
+    if expected.split(" or ")[-1] not in (whole, real):
+        return ""
+    return propose_number(value, unit, kilo=kilo, is_whole=expected == whole)
 
 
 def _written_location(location: Location, data: Any, *, keep_last: bool) -> Location:
