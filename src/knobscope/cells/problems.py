@@ -16,11 +16,20 @@ class Problems:
     def __init__(self) -> None:
         self.found: set[SpecProblem] = set()
         self._cells: set[tuple[Path, int, str]] = set()
+        self._headers: dict[Path, int] = {}
 
     def add(self, path: Path, line: int, column: str, found: str, expected: str) -> None:
         """Note one problem."""
         self.found.add(SpecProblem(show_path(path), line, column, found, expected))
         self._cells.add((path, line, column))
+
+    def note_header(self, path: Path, line: int) -> None:
+        """Remember on which line the header of a table is."""
+        self._headers[path] = line
+
+    def add_column(self, path: Path, column: str, found: str, expected: str) -> None:
+        """Note a problem of a column as a whole, on the line of the header."""
+        self.add(path, self._headers.get(path, 1), column, found, expected)
 
     def has(self, path: Path, line: int, column: str) -> bool:
         """Whether something is wrong with this cell."""

@@ -163,6 +163,7 @@ def _read(path: Path, reader: Any, delimiter: str, comments: int, problems: Prob
     columns: list[Column] = []
     codes: list[dict[str, int]] = []  # of each column: text -> code
     lines = array("Q")
+    problems.note_header(path, comments + 1)
     try:
         names = [name.strip() or f"Unnamed: {index}" for index, name in enumerate(next(reader, []))]
         columns, codes = [Column() for _ in names], [{} for _ in names]
@@ -184,11 +185,11 @@ def _read(path: Path, reader: Any, delimiter: str, comments: int, problems: Prob
         problems.add(path, 1, "", "an empty file", "a header line with the names of the columns")
         return None
     if all(map(_NUMBER.fullmatch, names)):
-        problems.add(path, comments + 1, "", "a line of numbers", "a header line with the names of the columns")
+        problems.add_column(path, "", "a line of numbers", "a header line with the names of the columns")
         return None
     for column, text_codes in zip(columns, codes, strict=True):
         column.texts = list(text_codes)
     for index, name in enumerate(names):
         if name in names[:index]:
-            problems.add(path, comments + 1, name, "the column a second time", "each column once")
+            problems.add_column(path, name, "the column a second time", "each column once")
     return TextTable(path, dict(zip(names, columns, strict=True)), lines)

@@ -86,9 +86,9 @@ def _read_table(file: Path, problems: Problems) -> TextTable:
     table = read_text_table(file, problems)
     for name in ("model", *_COLUMNS):
         if table is not None and name not in table.columns:
-            problems.add(file, 1, name, "no such column", "this column, which is required")
+            problems.add_column(file, name, "no such column", "this column, which is required")
     if table is not None and not len(table):
-        problems.add(file, 1, "", "a header and no rows", "a row per measurement of a drive")
+        problems.add_column(file, "", "a header and no rows", "a row per measurement of a drive")
     problems.raise_if_any()
     assert table is not None  # noqa: S101 - that would be a problem
     return table

@@ -45,12 +45,14 @@ def test_all_problems_are_reported_at_once_with_their_lines(refuse: Refuse, tmp_
     assert not (tmp_path / "results").exists()
 
 
-def test_wrong_columns_are_reported(refuse: Refuse) -> None:
-    found = refuse("1,mydb,disk,hdd,load,,,,100", header=HEADER.replace("value", "valeu").replace("tier,", ""))
-    assert "runs.csv:1: value: found no such column; expected this column, which is required" in found
+@pytest.mark.parametrize("above", ["", "# measured on Friday\n# on an old disk\n"])
+def test_wrong_columns_are_reported(refuse: Refuse, above: str) -> None:
+    header, line = HEADER.replace("value", "valeu").replace("tier,", ""), above.count("\n") + 1
+    found = refuse("1,mydb,disk,hdd,load,,,,100", header=above + header)
+    assert f"runs.csv:{line}: value: found no such column; expected this column, which is required" in found
     tier = "this column, which is required (--set tier=VALUE where it is the same in all rows)"
-    assert f"runs.csv:1: tier: found no such column; expected {tier}" in found
-    assert "runs.csv:1: valeu: found an unknown column; expected value (did you mean that?)" in found
+    assert f"runs.csv:{line}: tier: found no such column; expected {tier}" in found
+    assert f"runs.csv:{line}: valeu: found an unknown column; expected value (did you mean that?)" in found
 
 
 def test_a_response_is_not_taken_for_another_column(refuse: Refuse) -> None:

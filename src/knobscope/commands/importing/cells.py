@@ -89,10 +89,10 @@ def _check_header(
 ) -> None:
     for name, expected in required.items():
         if name not in table.columns:
-            problems.add(table.path, 1, name, "no such column", expected)
+            problems.add_column(table.path, name, "no such column", expected)
     for name in table.columns:
         if name not in columns:
-            problems.add(table.path, 1, name, "an unknown column", suggest(name, list(columns)))
+            problems.add_column(table.path, name, "an unknown column", suggest(name, list(columns)))
 
 
 def has_decimal_commas(table: TextTable, columns: Mapping[str, str], decimal: str | None) -> bool:

@@ -38,14 +38,14 @@ class Layout:
         """
         for name in (*self.ignored, *self.factors, *([self.response] if self.response != _RESPONSE else [])):
             if name not in table.columns:
-                problems.add(table.path, 1, name, "no such column", f"one of {', '.join(table.columns)}")
+                problems.add_column(table.path, name, "no such column", f"one of {', '.join(table.columns)}")
         if self.response != _RESPONSE and _RESPONSE in table.columns and _RESPONSE not in self.ignored:
-            problems.add(
-                table.path, 1, _RESPONSE, f"this column, and --response {self.response}", f"--ignore {_RESPONSE}"
+            problems.add_column(
+                table.path, _RESPONSE, f"this column, and --response {self.response}", f"--ignore {_RESPONSE}"
             )
         for name in self.same:
             if name in table.columns:
-                problems.add(table.path, 1, name, "a column of the table", "--set for columns that it does not have")
+                problems.add_column(table.path, name, "a column of the table", "--set for columns that it does not have")
         broken, outcomes, failed = table.rows_failed(self.failed, self.response)
         if absent := [text for text in failed if text not in table.columns.get(self.response, Column()).texts]:
             print(f"{self.response}: no run has the failed value {' or '.join(absent)}", file=sys.stderr)

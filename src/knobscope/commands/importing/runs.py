@@ -85,7 +85,7 @@ def read_runs(
     names = sorted({knob for _, knob in varied})
     for knob in layout.baseline:
         if names and knob not in names:
-            problems.add(path, 1, knob, "no such knob", f"--baseline of {suggest(knob, names)}")
+            problems.add_column(path, knob, "no such knob", f"--baseline of {suggest(knob, names)}")
     for dbms, knob in varied:
         if knob in layout.baseline:
             knob_facts.setdefault((dbms, knob), {})["baseline"] = layout.baseline[knob]
@@ -102,7 +102,7 @@ def _read_lines(
     """Return the lines of the table of runs, its columns, and those that are knobs."""
     table = read_text_table(path, problems)
     if table is not None and not len(table):
-        problems.add(path, 1, "", "a header and no rows", "one row per run")
+        problems.add_column(path, "", "a header and no rows", "one row per run")
     if table is None or not len(table):
         return [], [], []
     table, knobs = layout.apply(table, problems)
@@ -113,7 +113,7 @@ def _read_lines(
 def _check_cells(path: Path, lines: Sequence[Line], knobs: Sequence[str], problems: Problems) -> None:
     for knob in knobs:
         if not _KNOB.match(knob):
-            problems.add(path, 1, knob, "a column that would be a knob", f"{_KNOB_NAME}, or --ignore")
+            problems.add_column(path, knob, "a column that would be a knob", f"{_KNOB_NAME}, or --ignore")
     for line in lines:
         for name in ("dbms", "device", "tier", "workload", *knobs):
             if line[name] is None:
@@ -292,7 +292,7 @@ def _read_side(
     required = {key: "this column, which is required"}
     lines, header = ([], []) if side is None else read_cells(side, columns, required, problems, decimal)
     if key == "run" and not named:
-        problems.add(path, 1, key, "runs by name", "a column `run` in the table of runs, too")
+        problems.add_column(path, key, "runs by name", "a column `run` in the table of runs, too")
         return []
     names = {run.name for run in runs} if key == "run" else {run.case.device for run in runs}
     for line in lines:

@@ -135,9 +135,10 @@ def _open_table(path: Path) -> TextTable:
         raise UserError(f"no file {path}; expected a CSV table with a header line")
     problems = Problems()
     table = read_text_table(path, problems)
+    if table is not None and not len(table):
+        problems.add_column(path, "", "a header and no rows", "a row per run")
     problems.raise_if_any()
-    if table is None or not len(table):
-        raise UserError(f"{path}:1: found a header and no rows; expected a row per run")
+    assert table is not None  # noqa: S101 - that would be a problem
     return table
 
 
