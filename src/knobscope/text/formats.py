@@ -91,6 +91,13 @@ def format_share(share: float | None, limit: float | None = None) -> str:
     return f"{percent:.1f}".removesuffix(".0") + f"{_SPACE}%"
 
 
+def format_part(part: float, total: float, nouns: str = "") -> str:
+    """Return a part of a total in percent, of so few that this says nothing as a count: 12 %, 2 of 7 reads."""
+    if total < LEAST_REQUESTS:
+        return f"{format_count(part)} of {format_count(total)}{nouns and f' {nouns}'}"
+    return f"{format_share(part / total)}{nouns and f' of the {nouns}'}"
+
+
 def format_size(size_bytes: float | None) -> str:
     """Return a size in binary units: 4 KiB."""
     if size_bytes is None or math.isnan(size_bytes):

@@ -53,6 +53,25 @@ def test_shares_and_requests_per_transaction(traced: Page) -> None:
     assert re.search(r"journal \(file system\)\s*write\s*–\s*–\s*2\s*400", text), text
 
 
+def test_of_few_requests_numbers_are_said(
+    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
+) -> None:
+    requests = _REQUESTS
+    for many, few in (("300, 3_", "3, 3_"), ("70, 1_", "1, 1_"), ("28, ", "2, "), ("400, ", "4, ")):
+        requests = requests.replace(many, few)
+    database = changed_study(
+        "DELETE FROM operations",
+        f"{_RUNS} ORDER BY run_id LIMIT 1",
+        _OPERATIONS.replace("60", "6").replace("140", "14"),
+        requests,
+    )
+    text = render(database, specs, tmp_path).section("files")
+    assert (
+        "Reads: 3 of 4 by NEW_ORDER (6 of 20 transactions) and 1 of 4 by PAYMENT (14 of 20). "
+        "Writes: 2 of 6 by PAYMENT (14 of 20 transactions) and 4 of 6 in the background."
+    ) in text
+
+
 def test_points_are_coloured_by_transaction_above_the_background(traced: Page) -> None:
     words = "1,600 requests over the seconds of a run, by transaction, a panel for each file: stock (ycsb.db): offset"
     wide, narrow = (

@@ -11,14 +11,15 @@ from knobscope.stages.report.sections.traces import describe_run, list_traced, r
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.tables import BACKGROUND, open_files
 from knobscope.text.formats import (
+    LEAST_REQUESTS,
     UNKNOWN,
     format_count,
     format_number,
+    format_part,
     format_share,
     format_size,
     join_words,
     plural,
-    share_of,
 )
 
 #: Looks of operations in the order of their names; where there are more, the last one is for all but the busiest.
@@ -123,22 +124,28 @@ def _lines(rows: Rows, done: Counter[str], operations: list[str]) -> list[Operat
 
 
 def _sentence(rows: Rows, done: Counter[str], op: str) -> str:
-    """Say who read, or wrote, how much of the bytes, next to the share in the transactions."""
+    """Say who read, or wrote, how much of the bytes, or of few requests, next to the share in the transactions."""
     sizes: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     for row in rows:
         if row["op"] == op:
             sizes[row["operation"]] += row["bytes"]
-    total = sizes.total() or 1
+            requests[row["operation"]] += row["requests"]
+    total, count = sizes.total() or 1, requests.total()
+    parts = {
+        name: format_share(size / total) if count >= LEAST_REQUESTS else format_part(requests[name], count)
+        for name, size in sizes.most_common()
+    }
     words: list[str] = []
-    of = " of the transactions"
-    for name, size in sizes.most_common():
-        if name != BACKGROUND and (size >= _LEAST_SHARE * total or not words):
-            share = format_share(share_of(done[name], done[BACKGROUND]))
-            words.append(f"{format_share(size / total)} by {name} ({share}{of})")
-            of = ""
+    transactions = "transactions"
+    for name, part in parts.items():
+        if name != BACKGROUND and (sizes[name] >= _LEAST_SHARE * total or not words):
+            words.append(f"{part} by {name} ({format_part(done[name], done[BACKGROUND], transactions)})")
+            transactions = ""
     if sizes[BACKGROUND]:
-        words.append(f"{format_share(sizes[BACKGROUND] / total)} in the background")
-    return f"Bytes {'read' if op == 'read' else 'written'}: {join_words(words)}."
+        words.append(f"{parts[BACKGROUND]} in the background")
+    subject = f"Bytes {'read' if op == 'read' else 'written'}" if count >= LEAST_REQUESTS else f"{op.title()}s"
+    return f"{subject}: {join_words(words)}."
 
 
 def _choose_looks(rows: Rows) -> dict[str, str]:

@@ -1,25 +1,29 @@
 """Statements by table and transaction next to what the tables' files were asked for, of the default configuration."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import default_only
 from knobscope.study_data.study import Rows, StudyData, name_case
 from knobscope.text.formats import (
+    LEAST_REQUESTS,
     UNKNOWN,
     format_count,
     format_number,
+    format_part,
     format_share,
     format_size,
     join_words,
     list_names,
-    share_of,
 )
 
 _KINDS = ("select", "insert", "update", "delete")
 _LEAST_SHARE = 0.1  # of all statements, for a sentence about a table
 _MOST_TABLES = 40
+#: Table and statement, or table and operation -> how many.
+_Counts = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -78,18 +82,18 @@ def _case_statements(data: StudyData, case: Case) -> CaseStatements | None:
     column, source = ("calls", "client") if by_client else ("rows", "server")
     shares = Counter({(row["table_name"], row["statement"]): row[column] for row in counted if row["source"] == source})
     rows, sources = _sum_rows(counted)
-    bytes_by_table = _read_bytes(data, runs)
+    bytes_by_table, requests = _read_traffic(data, runs)
     tables = sorted({table for table, _ in shares}, key=lambda table: (-_total(shares, table), table))
     transactions, lines = _by_transaction(data, runs, tables) if by_client else ([], [])
     return CaseStatements(
         name=name_case(case),
-        sentences=[*_sentences(shares, "statements" if by_client else "rows", bytes_by_table)],
+        sentences=[*_sentences(shares, "statements" if by_client else "rows", bytes_by_table, requests)],
         unit="statements" if by_client else "rows",
         sources=sources,
         lines=[
             TableLine(
                 table,
-                [format_share(share_of(shares[table, kind], shares.total())) for kind in _KINDS],
+                [format_part(shares[table, kind], shares.total()) for kind in _KINDS],
                 format_count(rows[table, "fetched"]),
                 format_count(rows[table, "changed"]),
                 *(format_size(bytes_by_table[table, op]) if bytes_by_table else UNKNOWN for op in ("read", "write")),
@@ -101,13 +105,13 @@ def _case_statements(data: StudyData, case: Case) -> CaseStatements | None:
     )
 
 
-def _total(shares: Counter[tuple[str, str]], table: str) -> int:
+def _total(shares: _Counts, table: str) -> int:
     return sum(shares[table, kind] for kind in _KINDS)
 
 
-def _sum_rows(counted: Rows) -> tuple[Counter[tuple[str, str]], dict[str, str]]:
+def _sum_rows(counted: Rows) -> tuple[_Counts, dict[str, str]]:
     """Return rows that a run fetches from and changes in each table, and who counted them: the server where it did."""
-    sums: Counter[tuple[str, str]] = Counter()
+    sums: _Counts = Counter()
     sources = {}
     for name, is_fetched in (("fetched", True), ("changed", False)):
         rows = [row for row in counted if (row["statement"] == "select") == is_fetched]
@@ -118,17 +122,20 @@ def _sum_rows(counted: Rows) -> tuple[Counter[tuple[str, str]], dict[str, str]]:
     return sums, sources
 
 
-def _read_bytes(data: StudyData, runs: list[str]) -> Counter[tuple[str, str]]:
-    """Return the bytes of a run by table and operation; empty where requests are not known by file."""
+def _read_traffic(data: StudyData, runs: list[str]) -> tuple[_Counts, _Counts]:
+    """Return the bytes of a run, and the requests of all, by table and operation; nothing where no file is known."""
     rows = data.rows(
         """
-        SELECT table_name, op, sum(bytes) / (SELECT count(DISTINCT run_id) FROM files WHERE list_contains(?, run_id))
-            AS bytes
+        SELECT table_name, op, sum(requests) AS requests,
+            sum(bytes) / (SELECT count(DISTINCT run_id) FROM files WHERE list_contains(?, run_id)) AS bytes
         FROM files WHERE list_contains(?, run_id) AND table_name IS NOT NULL GROUP BY ALL ORDER BY ALL
         """,
         runs, runs,
     )  # fmt: skip
-    return Counter({(row["table_name"], row["op"]): row["bytes"] for row in rows})
+    bytes_by_table, requests = (
+        Counter({(row["table_name"], row["op"]): row[column] for row in rows}) for column in ("bytes", "requests")
+    )
+    return bytes_by_table, requests
 
 
 def _by_transaction(data: StudyData, runs: list[str], tables: list[str]) -> tuple[list[str], list[TransactionLine]]:
@@ -157,26 +164,36 @@ def _by_transaction(data: StudyData, runs: list[str], tables: list[str]) -> tupl
     return kinds, lines
 
 
-def _sentences(shares: Counter[tuple[str, str]], unit: str, bytes_by_table: Counter[tuple[str, str]]) -> list[str]:
+def _sentences(shares: _Counts, unit: str, bytes_by_table: _Counts, requests: _Counts) -> list[str]:
     sums: Counter[str] = Counter()
     for (_, kind), count in shares.items():
         sums[kind] += count
-    kinds = [f"{format_share(count / sums.total())} {kind}" for kind, count in sums.most_common() if count]
-    sentences = [f"Of the {unit}, {join_words(kinds)}."]
+    total = sums.total()
+    of_few = total < LEAST_REQUESTS
+    kinds = [
+        f"{format_count(count) if of_few else format_share(count / total)} {kind}"
+        for kind, count in sums.most_common()
+        if count
+    ]
+    sentences = [f"Of the {f'{format_count(total)} ' if of_few else ''}{unit}, {join_words(kinds)}."]
     tables = {table for table, _ in shares}
     only_read = sorted(table for table in tables if _total(shares, table) == shares[table, "select"])
     if only_read:
         sentences.append(f"Only read: {list_names(only_read)}.")
-    totals = {op: sum(size for (_, side), size in bytes_by_table.items() if side == op) for op in ("read", "write")}
     for table in sorted(tables, key=lambda name: -_total(shares, name)):
-        share = _total(shares, table) / shares.total()
-        if share < _LEAST_SHARE or not bytes_by_table:
-            continue
-        parts = [
-            f"{format_share(share_of(bytes_by_table[table, op], totals[op]))} of the bytes {verb}"
-            for op, verb in (("read", "read"), ("write", "written"))
-            if totals[op]
-        ]
-        if parts:
-            sentences.append(f"{table} takes {format_share(share)} of the {unit}, {join_words(parts)} of all tables.")
+        statements = _total(shares, table)
+        parts = list(_parts_of_traffic(table, bytes_by_table, requests))
+        if statements >= _LEAST_SHARE * total and parts:
+            part = format_part(statements, total, unit)
+            sentences.append(f"{table} takes {part}, {join_words(parts)} of all tables.")
     return sentences
+
+
+def _parts_of_traffic(table: str, bytes_by_table: _Counts, requests: _Counts) -> Iterator[str]:
+    """Yield which part of the bytes of all tables a table has; of few requests, how many of them."""
+    for op, verb in (("read", "read"), ("write", "written")):
+        size, count = (sum(part for (_, side), part in of.items() if side == op) for of in (bytes_by_table, requests))
+        if 0 < count < LEAST_REQUESTS:
+            yield format_part(requests[table, op], count, f"{op}s")
+        elif size:
+            yield f"{format_share(bytes_by_table[table, op] / size)} of the bytes {verb}"
