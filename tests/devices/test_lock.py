@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from knobscope.devices import BlockDevice, device_lock, find_block_device, lock
+from knobscope.devices import BlockDevice, count_other_users, device_lock, find_block_device, lock
 from knobscope.errors import UserError
 
 #: Takes the lock, says so, holds it until its input ends.
@@ -67,6 +67,15 @@ def test_second_process_waits_and_says_for_whom(folder: Path) -> None:
             assert f"used by process {first.pid} of user" in read_line(second.stderr)
             first.communicate("")
             assert read_line(second.stdout) == "mine"
+
+
+def test_other_processes_that_have_a_disk_are_counted(folder: Path, block: BlockDevice) -> None:
+    with device_lock(block):
+        assert count_other_users() == 0
+    with process(folder) as other:
+        assert read_line(other.stdout) == "mine"
+        assert count_other_users() == 1
+    assert count_other_users() == 0
 
 
 def test_lock_ends_with_a_killed_process(folder: Path, block: BlockDevice) -> None:

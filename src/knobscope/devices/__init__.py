@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from knobscope.devices.emulation import bring_up, take_down
     from knobscope.devices.filesystem import read_filesystem
     from knobscope.devices.health import Health, read_health
-    from knobscope.devices.lock import device_lock
+    from knobscope.devices.lock import count_other_users, device_lock
     from knobscope.devices.mount_options import changed_mounts
     from knobscope.devices.power import PoweredDisk, open_powered_disk
     from knobscope.devices.preconditioning import precondition
@@ -36,6 +36,7 @@ __all__ = [
     "changed_mounts",
     "changed_queue",
     "close_device",
+    "count_other_users",
     "count_scratch_bytes",
     "device_lock",
     "find_block_device",
@@ -58,7 +59,7 @@ _HOMES = {
     "emulation": ("bring_up", "take_down"),
     "filesystem": ("read_filesystem",),
     "health": ("Health", "read_health"),
-    "lock": ("device_lock",),
+    "lock": ("count_other_users", "device_lock"),
     "mount_options": ("changed_mounts",),
     "power": ("PoweredDisk", "open_powered_disk"),
     "preconditioning": ("precondition",),

@@ -8,7 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from knobscope.devices.block import BlockDevice
@@ -43,6 +43,17 @@ def device_lock(*blocks: BlockDevice) -> Iterator[None]:
                 stack.enter_context(_hold(disk, closed / name))
                 stack.enter_context(_hold_for_a_while(disk, find_open_directory() / name))
         yield
+
+
+def count_other_users() -> int:
+    """Return how many other processes have a disk of this machine for themselves: they measure, or load data for it."""
+    files = set()
+    for directory in filter(None, (find_closed_directory(), find_open_directory())):
+        for path in directory.glob("knobscope-*.lock"):
+            with suppress(OSError):  # it has just been removed
+                status = path.lstat()
+                files.add((status.st_dev, status.st_ino))
+    return len({pid for pid, *file in _list_flocks() if tuple(file) in files} - {os.getpid()})
 
 
 def find_closed_directory() -> Path | None:
@@ -163,14 +174,16 @@ def _is_still(descriptor: int, path: Path) -> bool:
 def _find_holder(descriptor: int) -> int | None:
     """Return the process that the kernel names as the lock's holder; None when it is out of our sight."""
     status = os.fstat(descriptor)
+    return next((pid or None for pid, *file in _list_flocks() if file == [status.st_dev, status.st_ino]), None)
+
+
+def _list_flocks() -> Iterator[tuple[int, int, int]]:
+    """Yield (process, device number, inode) of all locks of whole files that are held; 0 for a process out of sight."""
     for line in Path("/proc/locks").read_text().splitlines():
         fields = line.split()
-        if fields[1] != "FLOCK":  # waiters have "->" there
-            continue
-        major, minor, inode = fields[5].split(":")
-        if int(inode) == status.st_ino and os.makedev(int(major, 16), int(minor, 16)) == status.st_dev:
-            return int(fields[4]) if int(fields[4]) > 0 else None
-    return None
+        if fields[1] == "FLOCK":  # waiters have "->" there
+            major, minor, inode = fields[5].split(":")
+            yield max(int(fields[4]), 0), os.makedev(int(major, 16), int(minor, 16)), int(inode)
 
 
 def _describe(pid: int | None) -> str:

@@ -124,6 +124,11 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
         "Share of all cores' time in the window in which anything ran on the DBMS's machine: also the load client and "
         "a modelled device. Time that the host of a virtual machine took away counts.",
     ]
+    other_measurements: Annotated[
+        Count | None,
+        "Other processes of knobscope that had a disk of this machine for themselves, to measure or to load data, "
+        "shortly before or at the end of the window, the greater of both. Each may have slowed the other down.",
+    ]
     recovery_s: Annotated[
         Real | None,
         "Time from the start of the server, killed after the window, until it answers again; NULL where the study does "

@@ -68,6 +68,14 @@ def test_a_block_is_read_as_it_was_written(specs: StudySpecs, runs: list[RunRow]
         assert read_progress(file) == state
 
 
+def test_that_somebody_else_measures_is_said_once(specs: StudySpecs, capsys: pytest.CaptureFixture[str]) -> None:
+    shared: RunRow = {**OK, "other_measurements": 1}
+    write_runs("sweep-0-0", [OK, shared, shared], 5)
+    assert capsys.readouterr().err.count("another process of knobscope is measuring on this machine") == 1
+    write_runs("sweep-0-0", [OK, OK], 5)
+    assert "another process" not in capsys.readouterr().err
+
+
 def test_no_run_has_no_state(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     assert read_progress(tmp_path / "empty.jsonl") is None

@@ -1,6 +1,8 @@
 """Runs on real servers: what counts, what does not, and that nothing is left."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from measured_runs import measure_once
 
 from knobscope.devices import OpenDevice
 from knobscope.generators import YcsbRun
+from knobscope.devices.lock import find_open_directory
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.lifecycle import Readback
 from knobscope.stages.measure.complaints import find_complaint
@@ -63,6 +66,22 @@ def test_sqlite_run_is_whole(measure: Measure, sqlite: Dbms, short_workload: Wor
         ("journal_mode", "wal"),
         ("synchronous", "0"),
     ]
+
+
+def test_a_run_knows_that_another_process_measures_meanwhile(
+    measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    lock = find_open_directory() / f"knobscope-test-{os.getpid()}.lock"
+    hold = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", hold, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        try:
+            assert other.stdout.readline() == b"\n"
+            run = measure(sqlite, short_workload, tmp_path, {"synchronous": "off"})["run"]
+        finally:
+            other.kill()
+            lock.unlink()
+    assert run["other_measurements"] >= 1
 
 
 def test_a_value_that_is_not_in_force_makes_the_run_invalid(

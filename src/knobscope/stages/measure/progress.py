@@ -57,6 +57,7 @@ class BlockProgress:
         self.file = file
         self.done = 0
         self.from_store = 0
+        self._has_told_of_others = False
         self.seconds: list[float] = []
 
     def report(self, run: RunRow, configuration: Mapping[str, Value], seconds: float) -> None:
@@ -67,6 +68,9 @@ class BlockProgress:
         prefix = f"{self.name}  run {self.done}/{self.planned}"
         changed = _describe_change(entry["changed"])
         self.say(f"{prefix}  {_describe_result(entry)}  {changed}  {loosen_units(format_seconds(remaining_s))} left")
+        if run.get("other_measurements") and not self._has_told_of_others:
+            self._has_told_of_others = True
+            self.say(f"{self.name}  another process of knobscope is measuring on this machine: each may slow the other")
 
     def skip(self, run: RunRow, configuration: Mapping[str, Value]) -> None:
         """Count a run that the store already had."""

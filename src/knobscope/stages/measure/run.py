@@ -20,6 +20,7 @@ from knobscope.devices import (
     SettingRefusedError,
     changed_mounts,
     changed_queue,
+    count_other_users,
     make_scattering_directory,
     read_filesystem,
 )
@@ -230,7 +231,8 @@ def _carry_out(
         if server is not None:
             server.wait_ready()
             clock.end("start")
-        trees = read_trees(instance)  # before there is a client: it costs the measured window nothing
+        # Before there is a client: they cost the measured window nothing.
+        trees, others = read_trees(instance), count_other_users()
         elsewhere = stack.enter_context(reach_client_machine(bench.client, instance, record["run"]))
         # The clock of another machine is not that of the trace.
         question = find_session_question(dbms, workload) if bench.traces and elsewhere is None else None
@@ -258,6 +260,7 @@ def _carry_out(
         client.wait_measured(workload.measure_s + _GRACE_S)
         clock.end("load")
         profile = bench.watch.end()
+        record["run"]["other_measurements"] = max(others, count_other_users())
         after = count_rows(instance) if bench.counts_statements else Counter()
         trees += read_trees(instance)
         grouped = group_trees(trees, bench.layout)

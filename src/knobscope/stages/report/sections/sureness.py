@@ -34,7 +34,8 @@ class Sureness:
 def list_sureness(data: StudyData, controls: Controls | None) -> list[Sureness]:
     """Return the tiles of a study; those that have nothing to say are left out."""
     noises = [noise for case in data.measured_cases if (noise := run_noise(data, case)) is not None]
-    tiles = (_noise(noises), _operations(data), _drift(data, max(noises, default=0.0)), _model(data), _watching(data))
+    drift = _drift(data, max(noises, default=0.0))
+    tiles = (_noise(noises), _operations(data), drift, _others(data), _model(data), _watching(data))
     return [tile for group in (*tiles, _comparisons(data), _controls(controls)) for tile in group]
 
 
@@ -99,6 +100,17 @@ def _drift(data: StudyData, noise: float) -> Iterator[Sureness]:
     if level != "good" and not dropped and not corrected:
         good = f"none, and little noise: ± {format_share(math.expm1(noise))} hides smaller changes"
     yield Sureness("Drift", f"{corrected + dropped} of {len(blocks)}", meaning, level, good)
+
+
+def _others(data: StudyData) -> Iterator[Sureness]:
+    """Say how many runs shared the machine with another measurement; nothing where none did."""
+    row = data.rows(
+        "SELECT count(*) FILTER (other_measurements > 0) AS shared, count(*) AS runs FROM runs WHERE status = 'ok'"
+    )[0]
+    if row["shared"]:
+        value = f"{format_count(row['shared'])} of {format_count(row['runs'])}"
+        meaning = "runs shared the machine with another process of knobscope: each may have slowed the other down"
+        yield Sureness("Other measurements", value, meaning, "poor", "none")
 
 
 def _model(data: StudyData) -> Iterator[Sureness]:
