@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import duckdb
 import pytest
-from pages import SVG, read_xml
+from pages import SVG, plain, read_xml
 
 from knobscope.figures import (
     Effect,
@@ -39,8 +39,9 @@ from knobscope.figures.canvas import Canvas, text_width
 from knobscope.figures.figure import figure_style
 from knobscope.figures.histograms import size_bins
 from knobscope.figures.scales import Scale, fold_ticks, linear_ticks, power_ticks, spread_labels
-from knobscope.specs import StudySpecs
+from knobscope.specs import Case, StudySpecs
 from knobscope.stages.report import render_report
+from knobscope.stages.report.sections.evidence import Comparison, Setting, picture_tail
 
 PANELS = [MetricPanel("Throughput", "slower", "faster", 1, 0.02)]
 
@@ -308,3 +309,12 @@ def test_texts_of_ticks_neither_touch_nor_end_outside() -> None:
     assert min(edges)[0] >= -0.1 and max(edges)[1] <= 200.1
     assert all(end <= start for (_, end), (start, _) in pairwise(edges))
     assert len([line for line in parse(canvas).iter(f"{SVG}line") if line.get("class") == "grid"]) == 4
+
+
+def test_a_tail_has_the_percentile_and_the_median_of_its_finding() -> None:
+    """The rule takes medians of logarithms; those of two runs are not halfway between them."""
+    runs = [{"run_id": us, "latency_p95_us": us, "latency_p99_us": 9 * us, "watched": False} for us in (1000, 4000)]
+    case = Case("sqlite", "disk", "load")
+    figure = picture_tail(Comparison(case, "finding-1", [Setting("default", "base-bar", runs)]), 95)
+    assert figure is not None and figure.title == "95th percentile of latency"
+    assert "default: 2 ms in 2 runs" in plain(figure.description)

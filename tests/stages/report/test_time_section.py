@@ -1,5 +1,6 @@
 """Where the time goes: parts of the time per operation, of known devices."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,12 +31,12 @@ def test_an_operation_consists_of_flushes_requests_and_the_rest(
             "SELECT count(*) FROM effects WHERE metric = 'throughput_ops' AND device = 'slow-disk' AND q_value <= 0.05 "
             "AND abs(exp(estimate) - 1) >= 0.05"
         )
-        throughput = data.value(
-            "SELECT median(throughput_ops) FROM sweep_runs WHERE is_sentinel AND status = 'ok' AND device = 'slow-disk'"
+        reference = data.value(
+            "SELECT any_value(reference) FROM effects WHERE metric = 'throughput_ops' AND device = 'slow-disk'"
         )
     disk = figures[-1]
     default, *others = disk.data
-    assert default["total_us"] == pytest.approx(1e6 / throughput, rel=1e-3)
+    assert default["total_us"] == pytest.approx(1e6 / reference)
     for row in disk.data:
         parts = [row[part] / row["total_us"] for part in ("flush_us", "transfer_us", "idle_us")]
         assert parts == pytest.approx(shares, abs=0.02)
@@ -47,6 +48,25 @@ def test_an_operation_consists_of_flushes_requests_and_the_rest(
     assert ("flushes for" in said) == bool(flushes)
     assert ("reads or writes for" in said) == (shares[1] > 0)
     assert "has no request for" in said
+
+
+def test_the_picture_has_the_time_that_a_finding_tells(changed_study: Change, specs: StudySpecs) -> None:
+    """It is that of the sweep, also where the effect was measured again."""
+    again = "UPDATE effects SET swept = estimate, estimate = estimate / 2 WHERE metric = 'throughput_ops'"
+    with StudyData.open(changed_study(*HALF_BUSY, again), specs) as data:
+        default, *others = time_figures(data)[-1].data
+        effects = {
+            (row["knob"], row["value"]): row
+            for row in data.rows(
+                "SELECT * FROM effects WHERE metric = 'throughput_ops' AND device = 'slow-disk' AND beside IS NULL"
+            )
+        }
+    alone = [row for row in others if row["beside"] is None]
+    assert alone
+    for row in alone:
+        effect = effects[row["knob"], row["value"]]
+        difference = 1e6 / effect["reference"] * (math.exp(-effect["swept"]) - 1)  # as the rules have it
+        assert row["total_us"] - default["total_us"] == pytest.approx(difference)
 
 
 def test_without_a_clear_effect_there_is_nothing_to_divide(changed_study: Change, specs: StudySpecs) -> None:

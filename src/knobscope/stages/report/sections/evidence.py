@@ -153,19 +153,20 @@ def picture_throughput(comparison: Comparison) -> Figure:
     )
 
 
-def picture_tail(comparison: Comparison) -> Figure | None:
-    """Show every run's 99th percentile of latency; None when no run has it."""
+def picture_tail(comparison: Comparison, percentile: int = 99) -> Figure | None:
+    """Show a percentile of latency of every run, and medians as the rule has them; None when no run has it."""
+    column = f"latency_p{percentile}_us"
     runs_by_setting = {
-        setting.name: [run for run in setting.runs if run["latency_p99_us"]] for setting in comparison.settings
+        setting.name: [run for run in setting.runs if run[column]] for setting in comparison.settings
     }
     if not all(runs_by_setting.values()):
         return None
-    centres = {name: median(run["latency_p99_us"] for run in runs) for name, runs in runs_by_setting.items()}
+    centres = {name: math.exp(median(math.log(run[column]) for run in runs)) for name, runs in runs_by_setting.items()}
     strips = [
         Strip(
             setting.name,
             setting.look,
-            [run["latency_p99_us"] for run in runs_by_setting[setting.name]],
+            [run[column] for run in runs_by_setting[setting.name]],
             centres[setting.name],
         )
         for setting in comparison.settings
@@ -176,11 +177,11 @@ def picture_tail(comparison: Comparison) -> Figure | None:
     ]
     return Figure(
         name=slug(comparison.name, "tail"),
-        title="99th percentile of latency",
-        description=f"99th percentile of latency of single runs. {'; '.join(summaries)}.",
+        title=f"{percentile}th percentile of latency",
+        description=f"{percentile}th percentile of latency of single runs. {'; '.join(summaries)}.",
         draw=lambda width: draw_strips(width, strips, "microseconds", format_micros),
         data=[
-            {"setting": name, "run_id": run["run_id"], "latency_p99_us": run["latency_p99_us"]}
+            {"setting": name, "run_id": run["run_id"], column: run[column]}
             for name, runs in runs_by_setting.items()
             for run in runs
         ],

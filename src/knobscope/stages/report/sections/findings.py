@@ -353,9 +353,10 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
 def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figure | None:
     if kind in ("sizes", "read_sizes", "depth") and not compared.is_watched:
         return None
+    percentile = 95 if _read_json(row["evidence"]).get("percentile") == 95 else 99
     draw: dict[str, Callable[[], Figure | None]] = {
         "throughput": partial(picture_throughput, compared),
-        "tail": partial(picture_tail, compared),
+        "tail": partial(picture_tail, compared, percentile),
         "sizes": partial(picture_sizes, data, compared, "write"),
         "read_sizes": partial(picture_sizes, data, compared, "read"),
         "depth": partial(picture_depth, data, compared),

@@ -20,8 +20,9 @@ def time_figures(data: StudyData) -> list[Figure]:
 
 
 def _read_times(data: StudyData, case: Case) -> Rows:
-    """Return medians of times per operation, microseconds: the default configuration first, then by effect.
+    """Return times per operation, microseconds: the default configuration first, then by effect.
 
+    The whole time is that of the effects, so that a finding says the same; its parts have the medians of their shares.
     Flushes may overlap with other requests and with each other; the time in which the device had any is not counted
     twice for that.
     """
@@ -33,7 +34,7 @@ def _read_times(data: StudyData, case: Case) -> Rows:
             SELECT r.knob, r.value, r.beside,
                 1e6 / throughput_ops AS total_us,
                 busy_share * total_us AS busy_us,
-                least(coalesce(f.flushes * f.mean_us / operations, 0), busy_us) AS flush_us,
+                least(coalesce(f.flushes * f.mean_us / operations, 0), busy_us) AS flushing_us,
                 1e6 * cpu_s / operations AS cpu_us
             FROM sweep_runs r
             JOIN asked USING (dbms, device, workload)
@@ -41,16 +42,26 @@ def _read_times(data: StudyData, case: Case) -> Rows:
             LEFT JOIN run_flushes f USING (run_id)
             WHERE status = 'ok' AND throughput_ops > 0 AND (is_sentinel OR knob IS NOT NULL)
         ), medians AS (
-            SELECT knob, value, beside, count(*) AS runs, median(total_us) AS total_us,
-                median(flush_us) AS flush_us, median(busy_us - flush_us) AS transfer_us, median(cpu_us) AS cpu_us
+            SELECT knob, value, beside, count(*) AS runs, median(total_us) AS median_us,
+                median(flushing_us / total_us) AS flushing, median((busy_us - flushing_us) / total_us) AS transfers,
+                median(cpu_us) AS cpu_us
             FROM times GROUP BY ALL
+        ), fitted AS (
+            SELECT * FROM effects JOIN asked USING (dbms, device, workload) WHERE metric = 'throughput_ops'
+        ), usual AS (
+            SELECT any_value(reference) AS usual_ops FROM fitted WHERE beside IS NULL
         )
-        SELECT m.* EXCLUDE (cpu_us), greatest(total_us - flush_us - transfer_us, 0) AS idle_us, cpu_us,
+        SELECT m.knob, m.value, m.beside, m.runs,
+            coalesce(
+                1e6 / if(m.knob IS NULL, usual_ops, t.reference * exp(coalesce(t.swept, t.estimate))),
+                median_us
+            ) AS total_us,
+            flushing * total_us AS flush_us, transfers * total_us AS transfer_us,
+            greatest(total_us - flush_us - transfer_us, 0) AS idle_us, cpu_us,
             t.dbms, t.device, t.workload, t.metric, t.estimate, t.low, t.high, t.q_value
-        FROM medians m
-        LEFT JOIN (FROM effects JOIN asked USING (dbms, device, workload)) t
-            ON t.metric = 'throughput_ops' AND (t.knob, t.value) = (m.knob, m.value)
-            AND t.beside IS NOT DISTINCT FROM m.beside
+        FROM medians m, usual
+        LEFT JOIN fitted t
+            ON (t.knob, t.value) = (m.knob, m.value) AND t.beside IS NOT DISTINCT FROM m.beside
         WHERE m.knob IS NULL OR t.estimate IS NOT NULL
         ORDER BY m.knob IS NULL DESC, abs(t.estimate) DESC, m.knob, m.value
         """,
@@ -72,7 +83,7 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
     who = "the client takes" if is_one else "all clients together take"
     sentences = [_tell(data, row, default, who) for row in shown if row["beside"] is None]
     omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
-    unit = "Median time per operation" + ("" if is_one else ", over all clients")
+    unit = "Time per operation in the sweep" + ("" if is_one else ", over all clients")
     summary = f"{unit}, by what the device does meanwhile."
     return Figure(
         name=slug("times", *case),
