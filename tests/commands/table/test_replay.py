@@ -13,6 +13,9 @@ from known_tables import grid, known_grid, measured
 from knobscope.commands.table import replay
 from knobscope.errors import UserError
 from knobscope.stages.plan import SAMPLERS
+from knobscope.statistics.design import Settings
+from knobscope.statistics.holding_out import r_squared
+from knobscope.statistics.stopping import Runs, decide_stop
 
 
 def run(table: Path, tmp_path: Path, *arguments: str) -> dict[str, Any]:
@@ -42,6 +45,29 @@ def test_every_sampling_method_stops_and_is_right(table: Path, tmp_path: Path, s
         assert len(trial["r2_splits"]) == 10 and min(trial["r2_splits"]) >= 0.9
     assert any("flush:cache" in trial["terms"] for trial in result["trials"])  # without it R2 stays below .9
     assert result["summary"]["rate_median"] <= 0.3
+
+
+def test_a_fit_is_held_against_the_settings_that_were_never_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against those that it was fitted to, or against all, it looks better than it is."""
+    table = known_grid()
+    settings, response = Settings.from_frame(table, list(table.columns[:-1])), table.y.to_numpy()
+    taken: list[float] = []
+    held: list[np.ndarray] = []
+
+    def decide(runs: Runs, *arguments: Any, **options: Any) -> Any:
+        taken[:] = runs.response
+        return decide_stop(runs, *arguments, **options)
+
+    def score(actual: np.ndarray, predicted: np.ndarray) -> float:
+        held[:] = [actual, predicted]
+        return r_squared(actual, predicted)
+
+    monkeypatch.setattr(replay, "decide_stop", decide)
+    monkeypatch.setattr(replay, "r_squared", score)
+    trial = replay.run_trial(settings, response, replay.Plan(model="anova", sampling="random"), 0)
+    assert trial["stopped"] and len(taken) == trial["runs"] < len(response)
+    assert sorted([*taken, *held[0]]) == sorted(response)
+    assert trial["r2_unsampled"] == r_squared(*held)
 
 
 def test_looks_follow_one_another_closely_or_at_the_shares_that_were_given() -> None:
