@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from test_other_generators import measure
 
-from knobscope.generators import CommandRun
+from knobscope.generators.command_run import CommandRun, GeneratorCall
 from knobscope.specs import Dbms
 
 pytestmark = pytest.mark.real
@@ -30,9 +30,9 @@ def small_tmpdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     folder.rmdir()
 
 
-def fill(folder: Path, left: int) -> None:
+def fill(folder: Path) -> None:
     space = os.statvfs(folder)
-    amount = max(0, space.f_bavail * space.f_frsize - left)
+    amount = space.f_bavail * space.f_frsize
     with (folder / "full").open("wb", buffering=0) as file, suppress(OSError):  # a file system keeps some for itself
         for size in (*[1 << 20] * (amount >> 20), *[4096] * ((amount & 0xFFFFF) >> 12)):
             file.write(bytes(size))
@@ -41,10 +41,15 @@ def fill(folder: Path, left: int) -> None:
 def test_a_log_that_found_no_space_is_a_disturbance(
     postgresql: Dbms, open_directory: Path, small_tmpdir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = CommandRun.wait_measuring
+    """None is left when the measured call begins: how much of a log would fit depends on how fast the machine is."""
+    begin, write_files = CommandRun.wait_measuring, GeneratorCall.write_files
+
+    def write_and_fill(self: GeneratorCall, seconds: float = 1, requests: int = 1) -> None:
+        write_files(self, seconds, requests)
+        fill(small_tmpdir)
 
     def wait_measuring(self: CommandRun, timeout: float) -> int:
-        fill(small_tmpdir, 16384)
+        monkeypatch.setattr(GeneratorCall, "write_files", write_and_fill)
         return begin(self, timeout)
 
     monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
