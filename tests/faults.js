@@ -49,6 +49,14 @@ function findWideTables() {
   }).map((table) => `wider than its box: ${words(table)}`);
 }
 
+/** Names of columns, in cells that hold nothing: on a telephone a row is a list of them. */
+function findUnanswered() {
+  return [...document.querySelectorAll("td, th")].filter((cell) => {
+    const isNamed = !["none", "normal"].includes(getComputedStyle(cell, "::before").content);
+    return isNamed && isShown(cell) && !cell.textContent.trim();
+  }).map((cell) => `a name without a value: ${cell.dataset.head}`);
+}
+
 /** Words that stand outside of the card that they belong to. */
 function findOutside(texts) {
   return texts.filter((element) => {
@@ -155,7 +163,7 @@ addEventListener("load", () => {
   const texts = listTexts(document.body);
   const found = [
     ...findSideways(), ...findWideTables(), ...findOutside(texts), ...findCut(texts), ...findOverlaps(texts), ...findSmall(texts),
-    ...findPale(texts),
+    ...findPale(texts), ...findUnanswered(),
   ];
   const seen = { width: innerWidth, texts: texts.length, dark: matchMedia("(prefers-color-scheme: dark)").matches };
   parent.postMessage({ ...seen, faults: [...new Set(found)].slice(0, MOST) }, "*");

@@ -40,7 +40,8 @@ from knobscope.specs import StudySpecs
 pytestmark = [pytest.mark.real, pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")]
 
 BROKEN = """<!DOCTYPE html><html><head>
-<style>body { margin: 0; width: 600px; background: #fff; color: #000; }</style></head><body>
+<style>body { margin: 0; width: 600px; background: #fff; color: #000; }
+td[data-head]::before { content: attr(data-head); }</style></head><body>
 <p style="color: #bbb">pale words</p>
 <p style="width: 40px; overflow: hidden; white-space: nowrap">words that are cut</p>
 <details><summary>more</summary><p style="opacity: 1; color: #00000040">folded words</p></details>
@@ -50,6 +51,7 @@ BROKEN = """<!DOCTYPE html><html><head>
 <div style="width: 100px; overflow: auto"><table><tr><td style="min-width: 120px">cell</td></tr></table></div>
 <article style="width: 90px"><b style="white-space: nowrap">words beyond their card</b></article>
 <svg width="50" viewBox="0 0 100 20"><text x="5" y="12" style="font-size: 12px">tiny</text></svg>
+<table><tr><td data-head="Knob"><code></code></td><td data-head="Value">1</td></tr></table>
 <p style="width: 900px">wide</p></body></html>
 """
 
@@ -67,6 +69,8 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
     assert 'too pale (1.9): p "pale words"' in faults
     assert 'p "folded words"' in faults
     assert 'too pale (3.7): text "on a tile"' in faults
+    assert "a name without a value: Knob" in faults
+    assert "without a value: Value" not in faults
 
 
 @pytest.mark.parametrize(

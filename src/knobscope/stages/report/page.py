@@ -49,12 +49,14 @@ if TYPE_CHECKING:
 
 #: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
 _MOST_CSV = 32_000
-#: On a narrow screen a row of a table is a list of cells, each with the name of its column.
+#: On a narrow screen a row of a table is a list of cells, each with the name of its column, but for empty ones.
 _NAME_CELLS = """\
 for (const table of document.querySelectorAll("table")) {
   const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
   for (const row of table.tBodies[0].rows) {
-    for (const [column, cell] of [...row.cells].entries()) cell.dataset.head = heads[column];
+    for (const [column, cell] of [...row.cells].entries()) {
+      if (cell.textContent.trim()) cell.dataset.head = heads[column];
+    }
   }
 }"""
 
