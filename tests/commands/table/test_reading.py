@@ -186,7 +186,9 @@ def test_a_table_without_names_or_rows_says_what_was_expected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = make(40)
-    assert "table.csv:1: file: found a header and no rows; expected a row per run" in refusal(table[:0], tmp_path, capsys)
+    assert "table.csv:1: file: found a header and no rows; expected a row per run" in refusal(
+        table[:0], tmp_path, capsys
+    )
     numbered = table.set_axis(["1", "2.5", "-3e4", "1,000"], axis=1)
     said = refusal(numbered, tmp_path, capsys)
     assert "table.csv:1: file: found a line of numbers; expected a header line with the names of the columns" in said

@@ -72,7 +72,9 @@ def test_a_run_knows_that_another_process_measures_meanwhile(
     measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
 ) -> None:
     lock = find_open_directory() / f"knobscope-test-{os.getpid()}.lock"
-    hold = "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); print(flush=True); input()"
+    hold = (
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); print(flush=True); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", hold, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         try:

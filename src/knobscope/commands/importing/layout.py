@@ -45,7 +45,9 @@ class Layout:
             )
         for name in self.same:
             if name in table.columns:
-                problems.add_column(table.path, name, "a column of the table", "--set for columns that it does not have")
+                problems.add_column(
+                    table.path, name, "a column of the table", "--set for columns that it does not have"
+                )
         broken, outcomes, failed = table.rows_failed(self.failed, self.response)
         if absent := [text for text in failed if text not in table.columns.get(self.response, Column()).texts]:
             print(f"{self.response}: no run has the failed value {' or '.join(absent)}", file=sys.stderr)

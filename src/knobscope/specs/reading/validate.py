@@ -98,7 +98,9 @@ def _translate(document: Document, model: type[BaseModel], detail: Any) -> SpecP
     if kind == "missing":
         return document.problem(location, "nothing", f"this key, which is required{_choices_at(model, location)}")
     if "[key]" in detail["loc"] or kind == "invalid_key":
-        return document.problem(location, f"the key {'null' if value is None else show_value(value)}", _expectation(kind, detail))
+        return document.problem(
+            location, f"the key {'null' if value is None else show_value(value)}", _expectation(kind, detail)
+        )
     return document.problem(location, show_value(value), _expectation(kind, detail))
 
 
@@ -133,7 +135,9 @@ def _merge_alternatives(document: Document, problems: list[SpecProblem]) -> list
     for problem in problems:
         merged.setdefault((problem.file, problem.line, problem.key, problem.found), []).append(problem)
     return [
-        _propose(document, replace(group[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in group))))
+        _propose(
+            document, replace(group[0], expected=" or ".join(dict.fromkeys(problem.expected for problem in group)))
+        )
         for group in merged.values()
     ]
 
@@ -162,7 +166,7 @@ def _unit_of(location: Location) -> tuple[str | None, int]:
 def _hint(expected: str, value: object, unit: str | None, kilo: int) -> str:
     """Return what to write instead of a value, where it was the number of a unit that was expected."""
     whole, real = _EXPECTED["int_type"], _EXPECTED["float_type"]
-    if expected.split(" or ")[-1] not in (whole, real):
+    if expected.rsplit(" or ", maxsplit=1)[-1] not in (whole, real):
         return ""
     return propose_number(value, unit, kilo=kilo, is_whole=expected == whole)
 

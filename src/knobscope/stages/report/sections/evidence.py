@@ -156,9 +156,7 @@ def picture_throughput(comparison: Comparison) -> Figure:
 def picture_tail(comparison: Comparison, percentile: int = 99) -> Figure | None:
     """Show a percentile of latency of every run, and medians as the rule has them; None when no run has it."""
     column = f"latency_p{percentile}_us"
-    runs_by_setting = {
-        setting.name: [run for run in setting.runs if run[column]] for setting in comparison.settings
-    }
+    runs_by_setting = {setting.name: [run for run in setting.runs if run[column]] for setting in comparison.settings}
     if not all(runs_by_setting.values()):
         return None
     centres = {name: math.exp(median(math.log(run[column]) for run in runs)) for name, runs in runs_by_setting.items()}
