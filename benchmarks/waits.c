@@ -4,9 +4,9 @@
 //     waits SECONDS FILE STEP:THREADS [STEP:THREADS...]
 //
 // Prints one line per thread: its number, its step, how often, and in ns what
-// it lived, computed and waited for a processor; the rest it was blocked. The
-// last two are the kernel's own account (/proc/self/task/TID/schedstat), which
-// has nothing to do with tracepoints.
+// it lived (without a pause at its end), computed and waited for a processor;
+// the rest it was blocked. The last two are the kernel's own account
+// (/proc/self/task/TID/schedstat), which has nothing to do with tracepoints.
 //
 // Steps: cpu, sleep, doze (the same by select), fsync, read (direct), write (direct), writeback, fault,
 // pipe (to a child and back), naps (the same, and the child sleeps so often that
@@ -32,12 +32,13 @@
 #define BLOCK 4096
 #define FILE_BYTES (64 << 20)
 #define MAX_THREADS 256
+#define PAUSE_NS 100000000
 
 struct thread {
     pthread_t handle;
     const char *step;
     int number, file, direct, pipes[4];
-    uint64_t steps, lived, computed, queued;
+    uint64_t steps, born, lived, computed, queued;
     char *buffer, *mapped;
     aio_context_t context;
     int ring;
@@ -253,19 +254,16 @@ static void *run(void *argument)
     pthread_setname_np(pthread_self(), t->step);
     snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", (long)gettid());
     int account = open(path, O_RDONLY);
-    uint64_t begun = get_time(), computed = 0, queued = 0;
-    read_account(account, &t->computed, &t->queued);
     while (!is_over) {
         take_step(t);
         t->steps += 1;
     }
-    read_account(account, &computed, &queued);
-    t->lived = get_time() - begun;
-    t->computed = computed - t->computed;
-    t->queued = queued - t->queued;
+    pause_for(PAUSE_NS);
+    // Of all its life: on a busy machine a thread waits for a processor before its first step, and after its pause.
+    read_account(account, &t->computed, &t->queued);
+    t->lived = get_time() - t->born - PAUSE_NS;
     printf("%d %s %lu %lu %lu %lu\n", gettid(), t->step, t->steps, t->lived, t->computed, t->queued);
     fflush(stdout);
-    pause_for(100000000); // still here when the window is read
     return NULL;
 }
 
@@ -304,9 +302,11 @@ int main(int count, char **arguments)
             prepare(&threads[all], arguments[2]);
         }
     }
-    for (int i = 0; i < all; i++)
+    for (int i = 0; i < all; i++) {
+        threads[i].born = get_time();
         if (pthread_create(&threads[i].handle, NULL, run, &threads[i]))
             fail("pthread_create");
+    }
     struct timespec window = {atoi(arguments[1]), 0};
     nanosleep(&window, NULL);
     is_over = 1;

@@ -49,7 +49,7 @@ from knobscope.watch import Watch, gate, open_watch
 ROOT = Path(__file__).resolve().parents[1]
 _SOURCE = Path(__file__).with_name("waits.c")
 _FILE_MIB = 64
-_PAUSE_US = 100_000  # that each thread sleeps at its end, so that the window still sees it
+_PAUSE_US = 100_000  # that each thread sleeps at its end
 _DURABLE = ("flush", "write", "journal")
 #: Step -> reasons of its blocked time.
 EXPECTED: Mapping[str, tuple[str, ...]] = {

@@ -29,7 +29,7 @@ for _ in range(300):
     os.fdatasync(file)
     time.sleep(0.002)
 """
-_PAUSE_US = 100_000  # at its end, each thread sleeps so long that the window still sees it
+_PAUSE_US = 100_000  # each thread sleeps so long at its end
 
 
 @dataclass
