@@ -11,8 +11,8 @@ import pytest
 from measured_runs import measure_once
 
 from knobscope.devices import OpenDevice
-from knobscope.generators import YcsbRun
 from knobscope.devices.lock import find_open_directory
+from knobscope.generators import YcsbRun
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.lifecycle import Readback
 from knobscope.stages.measure.complaints import find_complaint

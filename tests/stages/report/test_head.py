@@ -70,11 +70,9 @@ def test_a_block_without_a_default_configuration_is_no_drift(render_head: Render
     assert "1 more block cannot be judged" in said
 
 
-def test_runs_that_shared_the_machine_are_a_limit(
-    changed_study: Change, specs: StudySpecs, tmp_path: Path, page: Page
-) -> None:
-    shared = changed_study("UPDATE runs SET other_measurements = if(device = 'fast-flash', 2, 0)")
-    said = sureness(render(shared, specs, tmp_path), "Other measurements")
+def test_runs_that_shared_the_machine_are_a_limit(render_head: Render, page: Page) -> None:
+    shared = render_head("UPDATE runs SET other_measurements = if(device = 'fast-flash', 2, 0)")
+    said = sureness(shared, "Other measurements")
     assert "runs shared the machine with another process of knobscope: each may have slowed the other down" in said
     assert said.endswith("poor (good: none)")
     assert "Other measurements" not in page.text

@@ -48,14 +48,13 @@ def test_stalled_runs_and_repeated_attempts_are_named(render_head: Render, page:
     assert "repeated" not in page.section("runs")
 
 
-def test_runs_that_failed_at_first_are_counted(
-    changed_study: Change, specs: StudySpecs, page: Page, tmp_path: Path
-) -> None:
-    changed = changed_study(
+def test_runs_that_failed_at_first_are_counted(render_changed: Render, page: Page) -> None:
+    changed = render_changed(
         "UPDATE runs SET first_failure = 'failed_run: it crashed' "
-        "WHERE run_id IN (SELECT run_id FROM runs WHERE status = 'ok' AND is_sentinel ORDER BY run_id LIMIT 2)"
+        "WHERE run_id IN (SELECT run_id FROM runs WHERE status = 'ok' AND is_sentinel ORDER BY run_id LIMIT 2)",
+        cases=[ON_FLASH],
     )
-    runs = render(changed, specs, tmp_path / "changed", ON_FLASH).section("runs")
+    runs = changed.section("runs")
     words = (
         "⚠ 2 runs of 1 configuration failed at first and succeeded when repeated; the reason: failed_run: it crashed"
     )

@@ -52,13 +52,11 @@ def test_without_statements_nothing_is_said(page: Page) -> None:
     assert "Statements by table" not in page.section("files")
 
 
-def test_of_few_statements_and_requests_numbers_are_said(
-    changed_study: Callable[..., Path], specs: StudySpecs, tmp_path: Path
-) -> None:
+def test_of_few_statements_and_requests_numbers_are_said(render_changed: Callable[..., Page]) -> None:
     """One more of seven would change a share by more than the share says."""
     statements = _CLIENT.replace("600, 594", "6, 6").replace("300, 300", "3, 3").replace("100, 100", "1, 1")
-    database = changed_study("DELETE FROM files", f"{_RUNS} ORDER BY run_id LIMIT 1", statements, _OPERATIONS, _FILES)
-    text = render(database, specs, tmp_path).section("files").replace("\u00a0", " ")
+    page = render_changed("DELETE FROM files", f"{_RUNS} ORDER BY run_id LIMIT 1", statements, _OPERATIONS, _FILES)
+    text = page.section("files").replace("\u00a0", " ")
     text = text[text.index("Statements by table") :]
     assert "Of the 10 statements, 6 select, 3 update and 1 insert." in text
     assert "stock takes 3 of 10 statements, 10 of 10 reads and 10 of 10 writes of all tables." in text
