@@ -42,10 +42,10 @@ def test_runs_keep_their_identity(case: Case, phase: str, expected: str, monkeyp
     ("study", "case", "expected"),
     [
         ("flush-across", Case("mariadb", "loop", "ycsb-a"), "c55d8c422ed04144"),
-        ("flush-across", Case("postgresql", "loop", "ycsb-a"), "c9d2519b60eaa9da"),
+        ("flush-across", Case("postgresql", "loop", "ycsb-a"), "266d64d5add416aa"),
         ("flush-across", Case("redis", "loop", "ycsb-a"), "028a6d727fcd7aec"),
         ("flush-across", Case("sqlite", "loop", "ycsb-a"), "cb043d18ef5d9f41"),
-        ("report-io-method", Case("postgresql18", "memory", "pgbench-range"), "bf17a8b9357b6c51"),
+        ("report-io-method", Case("postgresql18", "memory", "pgbench-range"), "907e0149c5783372"),
         ("report-rocksdb-small-writes", Case("rocksdb", "slow-unit", "ycsb-a"), "ded3a1c3aff9b43b"),
     ],
 )

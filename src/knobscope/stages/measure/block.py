@@ -209,8 +209,9 @@ class Measurer:
         run_id = run_id_of(self.specs, self.case, planned.configuration, version, planned.row, planned.sentinel)
         if run_id != planned.run_id:
             raise UserError(
-                f"a program, or a library of the load client, that {self.case.dbms} runs with was replaced during the "
-                "measurement, as by an upgrade; call again: all runs of the study are measured with the new one"
+                f"a program, or a library of the load client, that {self.case.dbms} runs with "
+                "was replaced during the measurement, as by an upgrade; call again: all runs of the study are measured "
+                "with the new one"
             )
 
 
