@@ -16,7 +16,6 @@ from typing import get_args
 from knobscope.devices import BlockDevice, find_block_device
 from knobscope.documents import add_json_argument, write_document
 from knobscope.errors import UserError
-from knobscope.specs.models.quantity import Size
 from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
@@ -146,6 +145,12 @@ def _sync_filesystem(directory: Path) -> None:
         os.close(descriptor)
 
 
+def _read_size(text: str) -> int:
+    from knobscope.specs.models.quantity import Size  # with it comes pydantic, later than the monitor's programs
+
+    return Size.read_bytes(text)
+
+
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
@@ -161,7 +166,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_json_argument(parser, WatchDocument, may_be_file=True)
     parser.add_argument(
         "--unit",
-        type=Size.read_bytes,
+        type=_read_size,
         default=4096,
         metavar="SIZE",
         help="what aligned is a multiple of, in bytes or e.g. 32KiB (default: %(default)s)",

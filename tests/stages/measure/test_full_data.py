@@ -41,7 +41,7 @@ def test_data_that_found_no_space_in_a_run_is_a_disturbance(
     begin = CommandRun.wait_measuring
 
     def wait_measuring(self: CommandRun, timeout: float) -> int:
-        fill(small_data, 0)
+        fill(small_data)
         return begin(self, timeout)
 
     monkeypatch.setattr(CommandRun, "wait_measuring", wait_measuring)
@@ -61,7 +61,7 @@ def test_data_that_found_no_space_while_it_was_loaded_is_no_refusal(
     read_version = snapshot.read_version
 
     def fill_and_read(instance: Instance) -> str:
-        fill(small_data, 0)
+        fill(small_data)
         return read_version(instance)
 
     monkeypatch.setattr(snapshot, "read_version", fill_and_read)
