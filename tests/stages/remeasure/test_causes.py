@@ -62,6 +62,16 @@ def test_what_could_not_be_measured_is_neither_excluded_nor_refuted(what: str) -
     assert (found.conclusion, found.failures) == ("several", {})
 
 
+def test_two_properties_that_each_remove_most_of_it_are_both_a_cause() -> None:
+    found = answer({ITSELF: 2200, "everything": 260, "flush": 400, "write_unit": 300, "bandwidth": 2190})
+    assert found.describe().endswith(
+        "Half of it or more disappears with a write unit of 4 KiB, and also with a flush that takes no time: "
+        "each of these properties is a cause."
+    )
+    judged = [judge_finding(found, cause(rule), "It is slower.")["confirmed"] for rule in ("flush", "io_size")]
+    assert judged == ["yes", "yes"]
+
+
 def test_that_no_property_is_the_cause_takes_shares_that_surely_are_less_than_half() -> None:
     found = answer(BOTH)
     assert found.describe().endswith("No single property explains it, but all of them together do.")

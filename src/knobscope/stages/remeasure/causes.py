@@ -303,10 +303,7 @@ class Answer:
 
     def _conclude(self) -> str:
         if self.conclusion == "cause":
-            name, share = self.causes[0]
-            part, role = ("most", "the cause") if share.low >= HALF else ("about half or more", "a cause")
-            most = f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}"
-            return f"{most if len(self.shares) > 1 else f'That is {part} of it'}: this property is {role}."
+            return self._name_causes()
         if self.conclusion == "not_the_device":
             gone = share_words(self.whole) if self.whole else ""
             return f"None of the device's properties is the cause: without all of them, {gone} of it is gone."
@@ -318,6 +315,17 @@ class Answer:
             which = "" if self.conclusion == "several" else "; these runs cannot tell to which of its properties"
             return f"Most of it is due to the device{which}."
         return self._admit()
+
+    def _name_causes(self) -> str:
+        """Say which properties surely make up half or more."""
+        alone = [PROPERTY_WORDS[name] for name, share in self.causes if share.is_most]
+        if len(alone) > 1:  # what a flush has to store may be what it takes long for
+            either = ", and also with ".join(alone)
+            return f"Half of it or more disappears with {either}: each of these properties is a cause."
+        name, share = self.causes[0]
+        part, role = ("most", "the cause") if share.low >= HALF else ("about half or more", "a cause")
+        most = f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}"
+        return f"{most if len(self.shares) > 1 else f'That is {part} of it'}: this property is {role}."
 
     def _admit(self) -> str:
         """Say what is known where that is less than the cause."""
