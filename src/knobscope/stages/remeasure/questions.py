@@ -121,7 +121,8 @@ class Question:
         """Return the value that is asked about, or its reference value, with its knob: `fsync = off`."""
         if self.knob is None:
             return "the default configuration"
-        value = value_text(self.reference[self.knob]) if of_reference and not self.is_level else self.value
+        reference = self.reference.get(self.knob) if of_reference and not self.is_level else None
+        value = self.value if reference is None else value_text(reference)
         return f"{self.knob} = {format_value(self.dbms, self.knob, value)}"
 
     def asks(self, name: str) -> bool:
