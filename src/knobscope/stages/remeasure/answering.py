@@ -40,23 +40,27 @@ def answer_questions(
         if not still_open:
             continue
         try:
-            runs += _ask(bench, what_ifs[name], name, still_open)
+            _ask(bench, what_ifs[name], name, still_open, runs)
         except UserError as error:
             print(f"knobscope: remeasure: {what_ifs[name].name} is left out: {error}", file=sys.stderr)
             for answer in still_open.values():
-                answer.failures.setdefault(name, str(error))
+                if name not in answer.amounts:
+                    answer.failures.setdefault(name, str(error))
     return answers, runs
 
 
-def _ask(bench: Bench, device: Device, name: str, answers: Mapping[Question, Answer]) -> list[WhatIfRunRow]:
-    """Return the runs on a what-if device; those of a question without a result, as when runs fail, are made twice."""
-    runs: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
+def _ask(bench: Bench, device: Device, name: str, answers: Mapping[Question, Answer], runs: list[WhatIfRunRow]) -> None:
+    """Let the answers take in runs on a what-if device, and add these to what was found, also where it ends early.
+
+    Where too many of them fail for a result, as many are made once more.
+    """
+    of_question: dict[Question, list[WhatIfRunRow]] = defaultdict(list)
     for look in range(_ATTEMPTS):
         asked = [question for question, answer in answers.items() if look == 0 or name in answer.failures]
         for question, measured in measure_pairs(bench, device, name, asked, look) if asked else ():
-            runs[question] += measured
-            answers[question].add(name, runs[question], device.change)
-    return [run for of_question in runs.values() for run in of_question]
+            runs += measured
+            of_question[question] += measured
+            answers[question].add(name, of_question[question], device.change)
 
 
 def answer_with_delays(
