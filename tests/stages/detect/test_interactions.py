@@ -45,8 +45,8 @@ def test_an_effect_that_turns_round_within_the_window_is_stated(make_study: Make
 
 def finding(rule: str, cause: str, **share: Any) -> FindingRow:
     row = {"rule": rule, "dbms": "d", "device": "v", "workload": "w", "knob": "k", "value": "1", "cause": cause}
-    evidence = json.dumps({"share": share})
-    return cast("FindingRow", {**row, "verdict": "mismatch", "evidence": evidence, "sentence": "It is slower."})
+    row |= {"verdict": "mismatch", "evidence": json.dumps({"share": share}), "confirmed": "not_tested"}
+    return cast("FindingRow", {**row, "sentence": "It is slower."})
 
 
 def test_shares_of_several_causes_are_stated_together() -> None:
@@ -55,7 +55,8 @@ def test_shares_of_several_causes_are_stated_together() -> None:
         finding("io_size", "write_size", sure=0.25, high=0.9, low=0.2, by_time=True),
         {**finding("flush", "flush", sure=0.5, high=0.7, low=0.4, by_time=False), "value": "2"},
     ]
-    add_shares(findings)
+    for _ in range(2):
+        add_shares(findings, set())
     first, second, alone = (" ".join(row["sentence"].split()) for row in findings)
     assert first == second
     assert first == "It is slower. Shares of the difference: flushes 60 %, filling units 25 %, not explained 15 %."
@@ -64,5 +65,22 @@ def test_shares_of_several_causes_are_stated_together() -> None:
 
 def test_shares_never_exceed_the_whole() -> None:
     findings = [finding(rule, rule, sure=0.9, high=1.2, low=0.8, by_time=False) for rule in ("flush", "own")]
-    add_shares(findings)
+    add_shares(findings, set())
     assert findings[0]["sentence"].endswith("flushes 50 %, own 50 %, not explained 0 %.")
+
+
+def test_shares_by_counts_yield_to_experiments() -> None:
+    both = [
+        finding(rule, rule, sure=sure, high=1.0, low=0.0, by_time=True)
+        for rule, sure in (("flush", 0.9995), ("own", 0))
+    ]
+    refuted = [both[0], cast("FindingRow", {**both[1], "confirmed": "no"})]
+    add_shares(both, {("d", "v", "w", "k", "1")})
+    add_shares(refuted, set())
+    assert {row["sentence"] for row in [*both, *refuted]} == {"It is slower."}
+    add_shares(both, {("d", "v", "w", "k", "2")})
+    assert all("Shares of the difference" in row["sentence"] for row in both)
+    for row in both:
+        row["sentence"] = f"Refuted: it is not. Original finding: {row['sentence']} More."
+    add_shares(both, {("d", "v", "w", "k", "1")})
+    assert {row["sentence"] for row in both} == {"Refuted: it is not. Original finding: It is slower. More."}

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shipped_specs import shipped_dbms
 
+from knobscope.commands.finding.command import find_readers
 from knobscope.commands.finding.markdown import describe_mismatch, inert
 from knobscope.machine_code import Reader
-from knobscope.specs import StudySpecs
+from knobscope.specs import StudySpecs, ask_version
 from knobscope.stages.detect import merge_findings
 from knobscope.study_data.study import StudyData
 
@@ -124,6 +126,18 @@ def test_functions_of_the_server_that_read_the_knob(study: Path, specs: StudySpe
     assert "| `flush_log` | `sync_file` > `fsync` |\n| `0x2000` | – |" in with_code
     assert f"refer to the variable of `{mismatch.knob}`" in with_code
     assert "In the server's code" not in told
+
+
+def test_a_server_of_another_version_says_nothing_of_the_one_that_was_measured(
+    changed_study: Callable[..., Path], specs: StudySpecs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    redis = shipped_dbms("redis").model_copy(update={"name": "sqlite"})  # that of the study
+    installed = ask_version(redis.version or [], redis.programs, redis.paths)
+    for measured, is_told in (("0.1", False), (installed, True)):
+        database = changed_study("UPDATE runs SET dbms_version = ?", parameters=[measured])
+        with StudyData.open(database, specs) as data:
+            assert bool(find_readers(data, redis, "appendfsync", None)) == is_told
+    assert f"is version {installed}; expected sqlite 0.1, which the study measured" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

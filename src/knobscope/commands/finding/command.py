@@ -17,7 +17,7 @@ from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.figures import write_figures
 from knobscope.machine_code import Program, Reader, find_server, read_code
-from knobscope.specs import Dbms, load_study
+from knobscope.specs import Dbms, ask_version, load_study
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.detect import Mismatch, merge_findings
 from knobscope.stages.report.sections import draw_pictures
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
             figures = draw_pictures(data, mismatch.worst, f"finding-{mismatch.number}")
             pictures = [(path, figure) for figure in figures for path in write_figures([figure], args.out)]
         dbms = specs.dbms.get(mismatch.worst["dbms"])
-        readers = [] if dbms is None or mismatch.knob is None else _find_readers(dbms, mismatch.knob, args.program)
+        readers = [] if dbms is None or mismatch.knob is None else find_readers(data, dbms, mismatch.knob, args.program)
         text = describe_mismatch(data, mismatch, study, pictures, readers)
     if args.out:
         file = args.out / f"finding-{mismatch.number}.md"
@@ -137,15 +137,18 @@ def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
     return mismatches[number - 1]
 
 
-def _find_readers(dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reader]:
+def find_readers(data: StudyData, dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reader]:
     """Return the functions of the server that read a knob, those near storage first; none where no program tells.
 
-    UserError: a program that was named cannot be read.
+    Without a program that is named it is the installed one, if it has a version that ran in the study: the same path
+    may hold another DBMS. UserError: a program that was named cannot be read.
     """
     server = program or find_server(dbms)
     if server is None or knob not in dbms.knobs:
         return []
     try:
+        if program is None:
+            _check_version(data, dbms, server)
         readers = read_code(Program(server), dbms.knobs).readers.get(knob, ())
     except UserError as error:
         if program is not None:
@@ -153,6 +156,18 @@ def _find_readers(dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reade
         print(f"nothing is told of the server's code: {error}", file=sys.stderr)
         return []
     return sorted(readers, key=lambda reader: (not reader.path, len(reader.path), reader.address))
+
+
+def _check_version(data: StudyData, dbms: Dbms, server: Path) -> None:
+    """Raise UserError unless an installed server has a version that the study measured."""
+    if dbms.version is None:
+        return
+    rows = data.rows("SELECT DISTINCT dbms_version FROM runs WHERE dbms = ? AND status = 'ok' ORDER BY ALL", dbms.name)
+    versions = [str(row["dbms_version"]) for row in rows]
+    installed = ask_version(dbms.version, dbms.programs, dbms.paths)
+    if installed not in versions:
+        expected = f"{dbms.name} {' or '.join(versions)}, which the study measured, or --program"
+        raise UserError(f"{server} is version {installed}; expected {expected}")
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

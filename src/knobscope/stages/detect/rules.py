@@ -56,7 +56,8 @@ def run_rules(
 
     Rules that judge what others found run after those, whatever their order. `tested`: findings of an earlier call that
     experiments have tested since; they are returned as they are, but for those of rules that judge what others found,
-    which are made anew. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
+    which are made anew, and mismatches that explain the same effect say their shares of it, unless experiments measured
+    these. The connection can reach no files afterwards. Raises UserError for a rule that needs a table
     that is not there, is no valid query, or returns something other than findings.
     """
     judge = _Judge(connection, specs)
@@ -68,8 +69,7 @@ def run_rules(
         rows = judge(rule)
         insert_rows(connection, "findings", rows, into="earlier_findings")
         findings += rows
-    if not tested:  # those of an earlier call say it already
-        add_shares(findings)
+    add_shares(findings, _list_measured(connection))
     order = list(dict.fromkeys([*(row["rule"] for row in tested), *specs.rules]))
     return sorted(findings, key=lambda row: order.index(row["rule"]))
 
@@ -122,6 +122,13 @@ def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | N
     names = ", ".join(_SWEPT)
     rows = connection.execute(f"SELECT DISTINCT {names}, beside FROM effects WHERE beside IS NOT NULL")  # noqa: S608
     return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
+
+
+def _list_measured(connection: "duckdb.DuckDBPyConnection") -> set[tuple[str | None, ...]]:
+    """Return the values of knobs for which experiments measured shares of the effect, by what tells them."""
+    names = ", ".join(_SWEPT)
+    shares = f"SELECT DISTINCT {names} FROM what_ifs WHERE share IS NOT NULL"  # noqa: S608 - no name is from outside
+    return set(connection.execute(shares).fetchall())
 
 
 def is_own_knob(specs: StudySpecs, dbms: str, knob: str) -> bool:

@@ -1,8 +1,9 @@
 """Several causes of one effect: their shares together, which add up to no more than all of it."""
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from knobscope.specs import Case
@@ -11,27 +12,31 @@ from knobscope.text.formats import format_share, loosen_units
 
 #: What a cause is called in a list of shares.
 _NAMES = {"flush": "flushes", "write_size": "filling units", "sequentiality": "CPU time for order"}
+_BEGINNING = "Shares of the difference:"
+_SAID = re.compile(rf" {_BEGINNING} .*?, not explained [^%]*%\.")
 
 
-def add_shares(findings: Sequence[FindingRow]) -> None:
+def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | None, ...]]) -> None:
     """Say in the sentences of mismatches that explain the same effect how much each of them explains of it.
 
     They are those whose evidence has a `share` with `sure` and `high`. Ranges that overlap are scaled down to a whole.
+    Not where an experiment refuted one of them, or measured shares: `measured` are such effects, by dbms, device,
+    workload, knob and value. What an earlier call said is taken back.
     """
     groups: dict[tuple[str | None, ...], list[tuple[FindingRow, float]]] = defaultdict(list)
     for row in findings:
+        row["sentence"] = _SAID.sub("", row["sentence"])
         share = json.loads(row["evidence"] or "{}").get("share") if row["verdict"] == "mismatch" else None
         if share:
             swept = (*Case.of(row), row["knob"], row["value"])
             groups[swept].append((row, _middle(share)))
-    for causes in groups.values():
-        if len(causes) > 1:
+    for effect, causes in groups.items():
+        is_refuted = any(row["confirmed"] == "no" for row, _ in causes)
+        if len(causes) > 1 and not is_refuted and effect not in measured:
             whole = max(1.0, sum(share for _, share in causes))
             parts = [f"{_name(row)} {format_share(share / whole)}" for row, share in causes]
             unexplained = 1 - sum(share for _, share in causes) / whole
-            sentence = loosen_units(
-                f" Shares of the difference: {', '.join(parts)}, not explained {format_share(unexplained)}."
-            )
+            sentence = loosen_units(f" {_BEGINNING} {', '.join(parts)}, not explained {format_share(unexplained)}.")
             for row, _ in causes:
                 row["sentence"] += sentence
 

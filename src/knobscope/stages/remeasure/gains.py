@@ -41,12 +41,10 @@ class Gain:
         if name not in LAYERS or low <= 0:
             return ""
         if name == MERGED:
-            size = Size(json.loads(change)["merge"]).bytes
-            if self.written_per_flush is None or self.written_per_flush < size:
-                now = "" if self.written_per_flush is None else f" instead of {format_size(self.written_per_flush)}"
-                layer = f"{format_size(size)} written per flush{now}"
-            else:  # flushes are unequal, and the layer spares the small ones
-                layer = f"a flush only when {format_size(size)} have been gathered"
+            size = format_size(Size(json.loads(change)["merge"]).bytes)
+            now = self.written_per_flush  # flushes are unequal: sparing the small ones gains more than this suggests
+            average = "" if now is None else f" ({format_size(now)} per flush on average now)"
+            layer = f"a flush only when {size} have been written{average}"
         else:
             layer = "its requests spread over queues"
         effect = describe_effect(self.log_ratio.mean, low, high)
