@@ -21,6 +21,11 @@ def describe_settings(dbms: Dbms, configuration: Mapping[str, Value]) -> list[st
     return [line for place, texts in lines.items() for line in ([f"# {place}"] if place else []) + texts if line]
 
 
+def describe_knob(dbms: Dbms | None, name: str) -> str:
+    """Return what a knob does, by its spec; empty for what is no knob of the DBMS, or has no description."""
+    return (dbms.knobs[name].description or "") if dbms is not None and name in dbms.knobs else ""
+
+
 def _describe(dbms: Dbms, name: str, value: Value) -> tuple[str, list[str]]:
     """Return where a knob is set, empty where its line says that, and its lines."""
     writing = dbms.writing_of(name)

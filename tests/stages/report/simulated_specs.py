@@ -21,7 +21,8 @@ def make_specs(**study: Any) -> StudySpecs:
             "loading": {"tables": ["CREATE TABLE usertable (k TEXT PRIMARY KEY)"]},
             "knobs": {
                 "synchronous": {**knob, "type": "enum", "values": ["off", "normal", "full"], "default": "full",
-                                "mechanism": "flush", "durability": True, "expect": "slower"},
+                                "mechanism": "flush", "durability": True, "expect": "slower",
+                                "description": "What a commit waits for."},
                 "page_size": {**knob, "type": "integer", "range": [512, 65536], "default": 4096, "unit": "bytes",
                               "scale": "log", "mechanism": "page_size", "expect": "faster", "apply": "load"},
                 "wal_autocheckpoint": {**knob, "type": "integer", "range": [1, 100000], "default": 1000,

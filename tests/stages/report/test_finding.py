@@ -96,6 +96,7 @@ def test_a_mismatch_is_reported_with_all_that_its_reader_needs(told: str, study:
         )
     assert told.startswith(f"# sqlite: `{worst['knob']}`: ")
     assert worst["sentence"] in told
+    assert f"`{worst['knob']}`: {specs.dbms['sqlite'].knobs[worst['knob']].description}\n" in told
     assert f"- sqlite {version}" in told
     assert runs and all(f"`{run['run_id']}`" in told for run in runs)
     assert "snakemake --cores all --config study=specs/studies/x.yaml" in told

@@ -281,6 +281,13 @@ def test_a_fastest_configuration_that_was_not_measured_again_has_no_figure(page:
         assert "faster than the default" not in said
 
 
+def test_a_fastest_configuration_says_what_its_knobs_do(page: Page) -> None:
+    texts = [*map(words_of, page.all("article", "fastest"))]
+    described = ["synchronous: What a commit waits for." in text for text in texts]
+    assert described == ["synchronous =" in text for text in texts]
+    assert any(described)
+
+
 @pytest.mark.parametrize(
     ("columns", "title", "sentence"),
     [

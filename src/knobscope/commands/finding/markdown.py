@@ -30,6 +30,7 @@ from knobscope.text.formats import (
     loosen_units,
     plural,
 )
+from knobscope.text.settings import describe_knob
 
 #: Figures of the runs that are shown in addition to throughput, where they were measured: column -> words and format.
 _FIGURES: dict[str, tuple[str, Callable[[float | None], str]]] = {
@@ -80,6 +81,8 @@ def _head(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     yield ""
     yield f"Finding {mismatch.number} of the study {data.specs.study.name}, by knobscope."
     yield ""
+    if description := describe_knob(data.specs.dbms.get(worst["dbms"]), mismatch.knob or ""):
+        yield from (f"`{mismatch.knob}`: {description}", "")
     yield worst["sentence"] or ""
 
 

@@ -9,7 +9,7 @@ from knobscope.stages.plan import case_space
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import CutColumns, FastestRow
 from knobscope.text.formats import describe_effect, describe_interval, format_value, join_words, plural
-from knobscope.text.settings import describe_settings
+from knobscope.text.settings import describe_knob, describe_settings
 
 _TITLES = {"none": "Fastest safe configuration", "any": "Fastest at any risk"}
 #: A table of runs says which values are a risk, and not which are none.
@@ -32,6 +32,7 @@ class Fastest:
     risk: str
     cuts: str  # what power cuts said of one that is called safe
     lines: list[str]
+    descriptions: list[tuple[str, str]]  # of its knobs that have one
 
 
 def list_fastest(data: StudyData) -> list[Fastest]:
@@ -76,6 +77,7 @@ def _tell(data: StudyData, case: Case, row: FastestRow) -> Fastest:
         risk="; ".join(risks),
         cuts=tell_cuts(row) if cuts else "",
         lines=describe_settings(dbms, changes) if (is_certain or not row["pairs"]) and not data.is_imported else [],
+        descriptions=[(name, text) for name in changes if (text := describe_knob(dbms, name))],
     )
 
 

@@ -39,6 +39,7 @@ from knobscope.text.formats import (
     join_words,
     keep_units,
 )
+from knobscope.text.settings import describe_knob
 
 #: More findings than this are counted, and not shown: of a card, and of each table.
 _MOST_VALUES, _MOST_JUDGED = 40, 500
@@ -72,6 +73,7 @@ class Card:
     anchor: str
     rules: str
     title: str
+    description: str  # of the knob
     question: str
     case: str
     devices: list[str]
@@ -274,6 +276,7 @@ def _card(data: StudyData, mismatch: Mismatch) -> Card:
         anchor=anchor,
         rules=", ".join(mismatch.names("rule")),
         title=about.title,
+        description=describe_knob(data.specs.dbms.get(worst["dbms"] or ""), mismatch.knob or ""),
         question=about.question if len(mismatch.names("rule")) == 1 else "",
         case=" · ".join(", ".join(mismatch.names(column)) for column in ("dbms", "device", "workload")),
         devices=mismatch.names("device"),
