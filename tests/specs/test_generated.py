@@ -64,6 +64,22 @@ def test_an_editor_accepts_shipped_specs(path: Path) -> None:
     assert first == f"# yaml-language-server: $schema=../schemas/{kind}.json"
 
 
+def test_what_installs_a_program_is_a_script_of_ours_or_an_address() -> None:
+    """Messages continue with it: "no program at mongod; install it: see https://..."."""
+    ways = {
+        (path.stem, wanted["install"])
+        for path in SPECS
+        for group in ("programs", "paths")
+        for wanted in (load_document(path).data.get(group) or {}).values()
+        if "install" in wanted
+    }
+    strange = {
+        (name, way) for name, way in ways if not (way.startswith("see https://") or (ROOT / way.split()[0]).is_file())
+    }
+    assert len(ways) > 5
+    assert not strange
+
+
 def test_a_value_without_arguments_is_what_the_server_does_by_itself() -> None:
     """The report's settings to copy are for servers whose start is not that of the spec."""
     unwritten = [

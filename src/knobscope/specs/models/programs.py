@@ -48,8 +48,8 @@ class Program(SpecModel):
     )
     install: str | None = Field(
         default=None,
-        description="Instead of `package`: the command that gets it, e.g. setup/fleet.sh cassandra. A build of your "
-        "own needs neither.",
+        description="Instead of `package`: the command that gets it, e.g. setup/fleet.sh cassandra, or `see` and an "
+        "address. A build of your own needs neither.",
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
