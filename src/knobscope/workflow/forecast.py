@@ -21,7 +21,7 @@ from knobscope.stages.plan import (
     sweep_effort,
 )
 from knobscope.stages.prepare import estimate_space
-from knobscope.stages.remeasure import count_remeasuring_runs
+from knobscope.stages.remeasure import count_remeasuring_runs, expect_remeasuring_runs
 from knobscope.stages.tune import count_runs
 from knobscope.text.formats import format_seconds, format_size, loosen_units, plural
 
@@ -40,7 +40,7 @@ def affordable_rounds(specs: StudySpecs) -> int:
 
 
 def describe_study(specs: StudySpecs) -> str:
-    """Return in one line how much the study will measure at most, then its budget and what is special in its sweep.
+    """Return in one line how much the study will measure, then its budget and what is special in its sweep.
 
     That is which values are measured together with a change of other knobs, and which are left out.
     """
@@ -57,13 +57,22 @@ def describe_study(specs: StudySpecs) -> str:
     if study.remeasure.findings:
         remeasuring = _remeasuring_effort(specs)
         later += f", then at most {remeasuring.runs} runs to measure mismatches again ({_about(remeasuring)})"
-    sweep, whole = f"{_describe_sweep(specs)} for the selected knobs ({_about(sweep_effort(specs))})", _whole(specs)
-    line = (
-        f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}, then {sweep}{later}; "
-        f"in all at most {whole.runs} runs, {_about(whole)}"
-    )
+    sweep = f"{_describe_sweep(specs)} for the selected knobs ({_about(sweep_effort(specs))})"
+    head = f"{study.name}: {cases} case{'s' if cases != 1 else ''}, {screening}"
+    line = f"{head}, then {sweep}{later}; {describe_whole(specs)}"
     more = (_describe_budget, _describe_room, _describe_dependents, describe_left_out)
     return loosen_units("\n".join([line, *(line for describe in more for line in describe(specs))]))
+
+
+def describe_whole(specs: StudySpecs) -> str:
+    """Return how many runs the whole study takes, and how long: if each case has one mismatch, and at most."""
+    whole = _whole(specs)
+    most = f"at most {whole.runs} runs, {_about(whole)}"
+    if not specs.study.remeasure.findings:
+        return f"in all {most}"
+    again = ((case, expect_remeasuring_runs(specs, case)) for case in specs.cases)
+    usual = _before_remeasuring(specs) + effort_of(specs, again)
+    return f"in all about {usual.runs} runs, {format_seconds(usual.seconds)}, with one mismatch per case, and {most}"
 
 
 def _about(effort: Effort, times: int = 1) -> str:
@@ -72,8 +81,13 @@ def _about(effort: Effort, times: int = 1) -> str:
 
 def _whole(specs: StudySpecs) -> Effort:
     """Return the effort of the whole study, at most."""
+    return _before_remeasuring(specs) + _remeasuring_effort(specs)
+
+
+def _before_remeasuring(specs: StudySpecs) -> Effort:
+    """Return the effort of screening, sweep and tuners, at most."""
     rounds = 0 if specs.prior is not None else affordable_rounds(specs)
-    return sum([screening_effort(specs)] * rounds, _later_effort(specs))
+    return sum([screening_effort(specs)] * rounds, sweep_effort(specs) + _tuning_effort(specs))
 
 
 def _describe_sweep(specs: StudySpecs) -> str:

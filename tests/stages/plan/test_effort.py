@@ -9,7 +9,7 @@ from shipped_specs import shipped_study
 from knobscope.specs import StudySpecs
 from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import Effort, effort_of, plan_screening, plan_sweep, screening_effort, sweep_effort
-from knobscope.stages.remeasure import count_remeasuring_runs
+from knobscope.stages.remeasure import count_remeasuring_runs, expect_remeasuring_runs
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 
 
@@ -82,8 +82,12 @@ def test_the_budget_is_reported_with_what_it_leaves(specs: StudySpecs) -> None:
 def test_what_is_measured_again_is_reported_unless_nothing_is(specs: StudySpecs) -> None:
     count = count_remeasuring_runs(specs)
     assert f"then at most {count} runs to measure mismatches again" in describe_study(specs)
+    usual = screening_effort(specs).runs * affordable_rounds(specs) + sweep_effort(specs).runs
+    usual += sum(expect_remeasuring_runs(specs, case) for case in specs.cases)
+    assert f"; in all about {usual} runs, " in describe_study(specs)
     off = replace(specs, study=specs.study.model_copy(update={"remeasure": Remeasure(findings=0)}))
     assert "again" not in describe_study(off)
+    assert "; in all at most" in describe_study(off)
 
 
 def test_effort_adds_up(specs: StudySpecs) -> None:

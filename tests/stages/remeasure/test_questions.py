@@ -13,6 +13,7 @@ import pytest
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import case_space
+from knobscope.stages.remeasure.effort import count_remeasuring_runs, expect_remeasuring_runs
 from knobscope.stages.remeasure.experiment import _list_changed, _share_references
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import (
@@ -20,7 +21,6 @@ from knobscope.stages.remeasure.questions import (
     ask_fastest,
     ask_headline,
     ask_questions,
-    count_remeasuring_runs,
     what_if_number,
 )
 from knobscope.stages.remeasure.shares import Amount
@@ -279,6 +279,16 @@ def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing
     limited = replace(specs, study=specs.study.model_copy(update={"budget": Budget(runs=400)}))
     assert count_remeasuring_runs(changed(limited, findings=4, repeats=3)) == again
     assert what_if_number(changed(limited, what_if=2)) == 2
+
+
+def test_one_mismatch_takes_one_look_at_it_at_the_fastest_and_at_the_devices_of_its_rule(specs: StudySpecs) -> None:
+    flush = replace(specs, rules={name: specs.rules[name] for name in ("flush", "intuition")})
+    case = next(case for case in specs.cases if case.device == "nvme-consumer")
+    own, devices = 1 + 1 + 2, 2 * (1 + 1)  # next to the default each; without the flush, and with writes merged
+    assert expect_remeasuring_runs(changed(flush, repeats=3), case) == 3 * (own + devices)
+    assert expect_remeasuring_runs(changed(flush, repeats=3, what_if=0), case) == 3 * own
+    assert expect_remeasuring_runs(changed(flush, findings=0), case) == 0
+    assert sum(expect_remeasuring_runs(flush, case) for case in flush.cases) < count_remeasuring_runs(flush)
 
 
 def changed(specs: StudySpecs, **remeasure: int) -> StudySpecs:

@@ -11,7 +11,7 @@ from knobscope.commands.progress.reading import ProgressDocument, Results
 from knobscope.documents import add_json_argument, write_document
 from knobscope.specs import load_study
 from knobscope.specs.reading.arguments import add_study_name, find_study
-from knobscope.workflow.forecast import describe_study
+from knobscope.workflow.forecast import describe_whole
 
 _CLEAR = b"\x1b[H\x1b[J"
 _EVERY_S = 2.0
@@ -20,7 +20,7 @@ _EVERY_S = 2.0
 def _run(args: argparse.Namespace) -> int:
     specs = load_study(find_study(args.study), args.root, runnable=False)
     results = Results(specs, Path("results") / specs.study.name)
-    most = describe_study(specs).splitlines()[0].split("; ")[-1]
+    whole = describe_whole(specs)
     is_screen = sys.stdout.isatty() and not (args.once or args.json)
     try:
         while True:
@@ -28,7 +28,7 @@ def _run(args: argparse.Namespace) -> int:
             if is_screen:
                 os.write(sys.stdout.fileno(), _CLEAR)  # what is printed is text, whose control characters are shown
             if not write_document(args, progress.document(specs.study.name)):
-                print(format_progress(specs, progress, most), flush=True)
+                print(format_progress(specs, progress, whole), flush=True)
             if progress.report or not is_screen:
                 return 0
             time.sleep(_EVERY_S)

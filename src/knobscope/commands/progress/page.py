@@ -12,11 +12,11 @@ _BAR = 20
 _SILENT_S = 120.0
 
 
-def format_progress(specs: StudySpecs, progress: StudyProgress, most: str) -> str:
-    """Return the screen; `most` says what the whole study takes at most."""
+def format_progress(specs: StudySpecs, progress: StudyProgress, whole: str) -> str:
+    """Return the screen; `whole` says what the whole study takes."""
     study = specs.study
     table = [["case", "", "runs", "failed", "block"], *map(_describe_case, progress.cases)]
-    lines = [f"{study.name}: {study.description}", most, "", align(table), "", *_describe_end(study.name, progress)]
+    lines = [f"{study.name}: {study.description}", whole, "", align(table), "", *_describe_end(study.name, progress)]
     return loosen_units("\n".join(lines))
 
 

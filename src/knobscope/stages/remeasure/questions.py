@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from knobscope.specs import Case, Dbms, Device, StudySpecs, Value, split_configuration, value_text
 from knobscope.specs.models.rule import RuleSpec
 from knobscope.stages.detect import find_excuse, is_own_knob
-from knobscope.stages.plan import case_space, list_dependents
-from knobscope.stages.remeasure.properties import (
-    MERGED,
-    blamed_properties,
-    factor_properties,
-    layered_devices,
-    what_if_devices,
-)
+from knobscope.stages.plan import case_space
+from knobscope.stages.remeasure.properties import MERGED, blamed_properties, factor_properties
 from knobscope.stages.remeasure.shares import NOTHING, Amount, amount_of
-from knobscope.statistics.looks import LOOKS
 from knobscope.tables import fetch_rows
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_value
@@ -33,20 +26,11 @@ if TYPE_CHECKING:
 #: Values that share the runs of their reference: between more of them some would lie too far from it.
 TOGETHER = 4
 
-#: How often effects are measured on slower devices: with reads, writes or flushes delayed, and twice with none.
-_SLOWER = 5
-
-#: The largest clear effect of a study, and that without a risk to committed data, are the head of its report.
-_HEADLINES = 2
-
 #: Effects at most whose cause the runs leave open: they take as many runs as mismatches, and say less.
 _MOST_OPEN = 4
 
-#: Configurations of a case in table `fastest` at most.
-_FASTEST = 2
-
 #: What small flushed writes cost: effects that are blamed on one of these ask what merging them would gain.
-_OF_FLUSHES = {"flush", "write_unit"}
+OF_FLUSHES = {"flush", "write_unit"}
 
 _CONFIGURATIONS = """
     SELECT any_value(v.configuration), any_value(s.configuration)
@@ -127,7 +111,7 @@ class Question:
 
     def asks(self, name: str) -> bool:
         """Whether it goes on to the what-if device of a property."""
-        return not self.blamed or name in self.blamed or (name == MERGED and bool(self.blamed & _OF_FLUSHES))
+        return not self.blamed or name in self.blamed or (name == MERGED and bool(self.blamed & OF_FLUSHES))
 
     @property
     def swept_effect(self) -> Amount | None:
@@ -181,7 +165,7 @@ def ask_questions(
         if what_if is None:
             if rule is not None:
                 held_by = json.loads(row["evidence"] or "{}").get("held_by")
-                blamed = _list_blamed(rule.about, [str(held_by)], specs.devices.get(device))
+                blamed = list_blamed(rule.about, [str(held_by)], specs.devices.get(device))
             followed = bool(blamed)
         else:
             can_follow = is_modelled(specs.devices.get(device)) or other_device is None or is_level
@@ -203,7 +187,7 @@ def ask_questions(
     return list(questions.values())
 
 
-def _list_blamed(about: RuleSpec, held_by: Iterable[str], device: Device | None) -> frozenset[str]:
+def list_blamed(about: RuleSpec, held_by: Iterable[str], device: Device | None) -> frozenset[str]:
     """Return the properties of a device that a rule blames: always, and where its evidence has these `held_by`."""
     factors = [about.held_by[word] for word in held_by if word in about.held_by]
     return blamed_properties(about.cause, device).union(*(factor_properties(factor, device) for factor in factors))
@@ -357,37 +341,3 @@ def what_if_number(specs: StudySpecs) -> int | None:
     """
     what_if, budget = specs.study.remeasure.what_if, specs.study.budget
     return 0 if what_if is None and (budget.runs, budget.hours) != (None, None) else what_if
-
-
-def count_remeasuring_runs(specs: StudySpecs) -> int:
-    """Return how many runs the stage takes at most."""
-    remeasure, what_if = specs.study.remeasure, what_if_number(specs)
-    references = sum(_count_references(specs, case) for case in specs.cases)
-    fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
-    headlines = _HEADLINES if remeasure.findings else 0
-    own_runs = sum(_count_round(effects, references) for effects in (remeasure.findings, headlines, fastest)) * LOOKS
-    most = remeasure.findings if what_if is None else min(what_if, remeasure.findings)
-    devices = [_count_devices(specs, device, what_if) for device in specs.devices.values()]
-    return remeasure.repeats * (own_runs + _count_round(most, references) * max(devices, default=0))
-
-
-def _count_devices(specs: StudySpecs, device: Device, what_if: int | None) -> int:
-    """Return to how many other devices the effects on a device are followed at most."""
-    if what_if is not None:
-        return len(what_if_devices(device)) + len(layered_devices(device)) if is_modelled(device) else _SLOWER
-    rules = [rule.about for rule in specs.rules.values()]
-    blamed = frozenset[str]().union(*(_list_blamed(about, about.held_by, device) for about in rules))
-    return len(blamed) + bool(blamed & _OF_FLUSHES)
-
-
-def _count_round(effects: int, references: int) -> int:
-    """Return how many runs a round of effects takes at most, each next to one of so many reference configurations."""
-    return effects + min(effects, references + effects // TOGETHER)
-
-
-def _count_references(specs: StudySpecs, case: Case) -> int:
-    """Return how many configurations values of a case are compared with: the default, and changes of it."""
-    changes = {
-        json.dumps(dependent.change, sort_keys=True) for dependent in list_dependents(specs, case) if dependent.change
-    }
-    return 1 + len(changes)
