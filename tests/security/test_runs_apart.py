@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -165,6 +166,14 @@ def test_temporary_files_lie_on_the_file_systems_where_they_lay(runs: tuple[Sand
     """A sort that spills must not go to memory, or to another disk."""
     inside = say(runs[0], "stat -c %d /tmp /var/tmp").split()
     assert inside == [str(Path(folder).stat().st_dev) for folder in ("/tmp", "/var/tmp")]
+
+
+def test_a_command_starts_where_its_run_does_not_see_the_python_of_ours(
+    runs: tuple[Sandbox, Sandbox], tmp_path: Path
+) -> None:
+    """As with a Python below root's home: what the keeper needs of it, it has loaded before that is closed."""
+    without = replace(runs[0], covers={Path(os.__file__).parent: tmp_path, **runs[0].covers})
+    assert say(without, "echo started") == "started\n"
 
 
 def test_data_on_a_device_in_memory_is_reached(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _enter(namespaces: int, kinds: int) -> None:
 def may_make_user_namespaces() -> bool:
     """Whether the kernel knows user namespaces, and the machine has not closed them to everybody."""
     limit = Path("/proc/sys/user/max_user_namespaces")
-    return limit.exists() and limit.read_text(encoding="ascii").strip() != "0"
+    return limit.exists() and limit.read_bytes().strip() != b"0"  # Python may be out of sight here, codecs with it
 
 
 def _stand_by(inner: int, end_signal: signal.Signals | None, sandbox: int | None) -> int:
