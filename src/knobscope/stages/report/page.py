@@ -120,7 +120,7 @@ def render_report(
             )
         )
     write_text(out, html)
-    shown = [*(case.figure for case in tuning.cases), *side_by_side, *ranking.across]
+    shown = [*(case.figure for case in tuning), *side_by_side, *ranking.across]
     shown += list(_all_figures(findings, effects, budgets, ranking, files, operation_io, devices, runs))
     if figures is not None:
         write_figures(shown, figures)

@@ -5,30 +5,27 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from markupsafe import Markup
+
 from knobscope.figures import OP_LOOKS, Curve, Figure, bucket_points, draw_latencies, draw_series, slug, with_pauses
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
+from knobscope.stages.report.sections.html_table import HEAD, NUMBER, Cells, render_table
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_number, format_rate, format_seconds, format_share, format_size, share_of
 
-
-@dataclass(frozen=True)
-class IoLine:
-    """One kind of request: numbers per operation of the workload, and whose they are."""
-
-    op: str
-    per_operation: str
-    mean_size: str
-    aligned: str
-    sequential: str
-    origins: list[str]  # shares of own, written back, journal, flush and foreign requests
+_NUMBERS = ("Per operation", "Mean size", "Aligned", "Sequential", "Own", "Written back", "Journal", "Flush", "Foreign")
+_COLUMNS = (("Request", HEAD), *((head, NUMBER) for head in _NUMBERS))
 
 
 @dataclass(frozen=True)
 class DefaultIo:
-    """The block-level facts of the default configuration; `empty` says why there are none."""
+    """The block-level facts of the default configuration; `empty` says why there are none.
 
-    lines: list[IoLine]
+    `requests` has a row for each kind: numbers per operation of the workload, and whose they are.
+    """
+
+    requests: Markup
     pictures: list[Figure]
     empty: str = ""
 
@@ -38,7 +35,7 @@ def build_default_io(data: StudyData, case: Case) -> DefaultIo:
     compared = default_only(data, case, slug("default", *case))
     sentinels = compared.settings[0]
     if not sentinels.watched:
-        return DefaultIo([], [], _why_unwatched(data, sentinels.runs))
+        return DefaultIo(Markup(), [], _why_unwatched(data, sentinels.runs))
     pictures = [
         picture_sizes(data, compared, "write"),
         picture_sizes(data, compared, "read"),
@@ -47,9 +44,9 @@ def build_default_io(data: StudyData, case: Case) -> DefaultIo:
         _progress_figure(data, compared),
         _latency_figure(data, compared),
     ]
-    lines = _io_lines(data, compared)
-    empty = "" if lines else "The default configuration did no I/O on the device while it was measured."
-    return DefaultIo(lines, [picture for picture in pictures if picture is not None], empty)
+    requests = _tabulate_requests(data, compared)
+    empty = "" if requests else "The default configuration did no I/O on the device while it was measured."
+    return DefaultIo(requests, [picture for picture in pictures if picture is not None], empty)
 
 
 def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
@@ -69,7 +66,7 @@ def _why_unwatched(data: StudyData, runs: Sequence[Row]) -> str:
     )
 
 
-def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
+def _tabulate_requests(data: StudyData, compared: Comparison) -> Markup:
     setting = compared.settings[0]
     operations = sum(run["operations"] or 0 for run in setting.runs if run["watched"])
     rows = data.rows(
@@ -83,21 +80,20 @@ def _io_lines(data: StudyData, compared: Comparison) -> list[IoLine]:
         """,
         setting.watched,
     )
-    return [_io_line(row, operations) for row in rows]
+    return render_table(_COLUMNS, [_io_line(row, operations) for row in rows])
 
 
-def _io_line(row: Row, operations: int) -> IoLine:
+def _io_line(row: Row, operations: int) -> Cells:
     has_size = row["op"] in ("read", "write")
     # A monitor that follows processes counts foreign requests in addition to the others, not among them.
     parts = [row[name] or 0 for name in ("own", "inode", "journal", "flush", "foreign_")]
-    shares = [format_share(share_of(part, sum(parts))) for part in parts]
-    return IoLine(
-        op=row["op"],
-        per_operation=format_number(row["requests"] / operations if operations else None),
-        mean_size=format_size(None if row["bytes"] is None else row["bytes"] / row["requests"]) if has_size else "",
-        aligned=format_share(share_of(row["aligned"], row["requests"])) if row["op"] == "write" else "",
-        sequential=format_share(share_of(row["sequential"], row["requests"])) if has_size else "",
-        origins=shares,
+    return (
+        row["op"],
+        format_number(row["requests"] / operations if operations else None),
+        format_size(None if row["bytes"] is None else row["bytes"] / row["requests"]) if has_size else "",
+        format_share(share_of(row["aligned"], row["requests"])) if row["op"] == "write" else "",
+        format_share(share_of(row["sequential"], row["requests"])) if has_size else "",
+        *(format_share(share_of(part, sum(parts))) for part in parts),
     )
 
 

@@ -3,10 +3,13 @@
 import math
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from knobscope.figures import Curve, Figure, Mark, draw_loglog, slug
 from knobscope.specs import Device
 from knobscope.specs.checks.emulation_limits import describe_limits
 from knobscope.stages.measure.machine import describe_machine
+from knobscope.stages.report.sections.html_table import NUMBER, TEXT, Cells, render_table
 from knobscope.study_data.study import Row, Rows, StudyData
 from knobscope.text.formats import (
     UNKNOWN,
@@ -25,30 +28,26 @@ _PATTERN_LOOKS = {
     "write": ("sequential write", "line-b"),
     "randwrite": ("random write", "line-b dashed"),
 }
+_PROPERTIES = (
+    ("Property", TEXT),
+    ("Measured", NUMBER),
+    ("Confidence", TEXT),
+    ("Reason", TEXT),
+    ("The kernel says", TEXT),
+)
 #: Properties whose names in tables are no good labels.
 _LABELS = {"reads_beside_writes": "Read latency during writes"}
 
 
 @dataclass(frozen=True)
 class DeviceView:
-    """A device: its measured figures and curves."""
+    """A device: its measured figures and curves; `properties`: how sure they are, and what the kernel says."""
 
     name: str
     description: str
     facts: list[tuple[str, str, str]]  # name, value, what it means
-    properties: list["PropertyView"]
+    properties: Markup
     pictures: list[Figure]
-
-
-@dataclass(frozen=True)
-class PropertyView:
-    """A property: what was measured, how sure that is, what the kernel says."""
-
-    name: str
-    measured: str
-    confidence: str
-    because: str
-    kernel: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _view(data: StudyData, profile: Row) -> DeviceView:
         name=profile["device"],
         description=spec.description if spec else "",
         facts=[*_facts(profile), *(_limits(spec) if spec and _is_here(data) else [])],
-        properties=[_property(row) for row in properties],
+        properties=render_table(_PROPERTIES, map(_property, properties)),
         pictures=[picture for picture in pictures if picture is not None],
     )
 
@@ -115,7 +114,7 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
     ]
 
 
-def _property(row: Row) -> PropertyView:
+def _property(row: Row) -> Cells:
     value, shown = row["value"], UNKNOWN
     if value is not None:
         formats = {"bytes": format_size, "us": format_micros}
@@ -124,7 +123,7 @@ def _property(row: Row) -> PropertyView:
     elif row["confidence"] != "not measured":
         shown = "none found"
     name = _LABELS.get(row["property"], row["property"].replace("_", " ").capitalize())
-    return PropertyView(name, shown, row["confidence"], row["because"], row["kernel"] or "")
+    return name, shown, row["confidence"], row["because"], row["kernel"] or ""
 
 
 def _limits(device: Device) -> list[tuple[str, str, str]]:

@@ -2,32 +2,30 @@
 
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from knobscope.stages.detect import IO_RESPONSES, io_marks_comparison
+from knobscope.stages.report.sections.html_table import CODE, NUMBER, TEXT, Cells, annotate, render_table
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import format_number, format_share, join_words, plural
 
 #: Precision and recall of the taint analysis of source code in "When Database Meets New Storage Devices", PVLDB 2023.
 PAPER = (0.700, 0.898)
-
-
-@dataclass(frozen=True)
-class IoKnob:
-    """A knob that changes the I/O profile, and in which response most clearly."""
-
-    knob: str
-    mechanism: str
-    response: str
-    explained: str
-    q_value: str
-    others: int  # more responses that it changes
+_COLUMNS = (
+    ("Knob", CODE),
+    ("Mechanism in its spec", TEXT),
+    ("Changes most clearly", TEXT),
+    ("Explains", NUMBER),
+    ("q", NUMBER),
+)
 
 
 @dataclass(frozen=True)
 class IoCase:
-    """What was found in one case; `rest` says which knobs changed nothing."""
+    """The knobs of one case that change the I/O profile; `rest` says which changed nothing."""
 
     name: str
-    knobs: list[IoKnob]
+    knobs: Markup
     rest: str
 
 
@@ -64,17 +62,17 @@ def _case(rows: list[Row], name: str) -> IoCase | None:
     untested = [row["knob"] for row in rows if row["untested"]]
     sentences = [f"No significant change by {join_words(unrelated)}."] if unrelated else []
     sentences += [f"Too few configurations to test {join_words(untested)}."] if untested else []
-    return IoCase(name, [_knob(row) for row in related], " ".join(sentences))
+    return IoCase(name, render_table(_COLUMNS, map(_knob, related)), " ".join(sentences))
 
 
-def _knob(row: Row) -> IoKnob:
-    return IoKnob(
+def _knob(row: Row) -> Cells:
+    others = row["responses"] - 1
+    return (
         row["knob"],
         row["mechanism"] or "",
-        IO_RESPONSES.get(str(row["response"]), str(row["response"])),
+        annotate(IO_RESPONSES.get(str(row["response"]), str(row["response"])), others and f"and {others} more"),
         format_share(row["explained"]),
         "< 0.0001" if row["q_value"] < 1e-4 else format_number(row["q_value"]),
-        row["responses"] - 1,
     )
 
 

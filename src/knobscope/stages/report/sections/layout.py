@@ -1,27 +1,18 @@
 """Part "What each device of a layout was asked for": where the requests went, by layout."""
 
-from dataclasses import dataclass
+from markupsafe import Markup
 
 from knobscope.specs import Case
+from knobscope.stages.report.sections.html_table import CODE_HEAD, NUMBER, TEXT, render_table
 from knobscope.study_data.study import StudyData
 from knobscope.text.formats import UNKNOWN, format_number, format_rate, format_share, format_size
 
-
-@dataclass(frozen=True)
-class LayoutLine:
-    """One device in the runs of one layout, all other knobs at their default: means over these runs."""
-
-    layout: str
-    device: str
-    read: str
-    written: str
-    flushes: str
-    depth: str
-    busy: str
+_NUMBERS = ("Read", "Written", "Flushes", "Mean depth", "Busy")
+_COLUMNS = (("Layout", CODE_HEAD), ("Device", TEXT), *((head, NUMBER) for head in _NUMBERS))
 
 
-def list_layout_lines(data: StudyData, case: Case) -> list[LayoutLine]:
-    """Return what each device was asked for in the sweep of a case, from table `layout_io`; nothing without a layout.
+def tabulate_layout(data: StudyData, case: Case) -> Markup:
+    """Return what each device was asked for in the sweep of a case, from table `layout_io`: means over its runs.
 
     Layouts are told by the knobs `device.PART` that differ from the default configuration, in runs that change nothing
     else; the default configuration itself is the first.
@@ -59,18 +50,19 @@ def list_layout_lines(data: StudyData, case: Case) -> list[LayoutLine]:
         case.dbms,
         case.dbms,
     )
-    return [
-        LayoutLine(
-            layout=row["layout"] or "default",
-            device=row["device"],
-            read=_per_second(row["read"]),
-            written=_per_second(row["written"]),
-            flushes=format_rate(row["flushes"], "/s"),
-            depth=format_number(row["depth"]),
-            busy=format_share(row["busy"]),
+    cells = [
+        (
+            row["layout"] or "default",
+            row["device"],
+            _per_second(row["read"]),
+            _per_second(row["written"]),
+            format_rate(row["flushes"], "/s"),
+            format_number(row["depth"]),
+            format_share(row["busy"]),
         )
         for row in rows
     ]
+    return render_table(_COLUMNS, cells, caption="Requests to each device of the layout")
 
 
 def _per_second(size: float | None) -> str:

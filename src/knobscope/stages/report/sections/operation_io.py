@@ -4,9 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from knobscope.figures import Figure, Point, PointGroup, PointPanel, draw_scatter, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import default_only
+from knobscope.stages.report.sections.html_table import NUMBER, TEXT, break_name, render_table
 from knobscope.stages.report.sections.traces import describe_run, list_traced, read_cells
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.tables import BACKGROUND, open_files
@@ -30,25 +33,13 @@ _ALL, _OTHERS = "all", "others"
 
 
 @dataclass(frozen=True)
-class OperationLine:
-    """One table or kind of files in one direction: requests per transaction of each kind, and of a run."""
-
-    name: str
-    op: str
-    cells: list[str]
-    requests: str
-    size: str
-
-
-@dataclass(frozen=True)
 class CaseOperationIo:
-    """Requests of one case by operation; `operations` are those of the cells, the last one is the background."""
+    """Requests of one case: per operation of each kind, the background last, and of a run."""
 
     name: str
     sentences: list[str]
     figures: list[Figure]
-    operations: list[str]
-    lines: list[OperationLine]
+    requests: Markup
 
 
 def build_operation_io(data: StudyData, traces: Path) -> list[CaseOperationIo]:
@@ -76,8 +67,7 @@ def _build_case(data: StudyData, case: Case, traces: Path) -> CaseOperationIo | 
         name=name_case(case),
         sentences=[_sentence(rows, done, op) for op in ("read", "write") if any(row["op"] == op for row in rows)],
         figures=_figures(data, case, traces, _choose_looks(rows)),
-        operations=[*operations, BACKGROUND],
-        lines=_lines(rows, done, [*operations, BACKGROUND]),
+        requests=_tabulate(name_case(case), rows, done, [*operations, BACKGROUND]),
     )
 
 
@@ -97,7 +87,7 @@ def _count_operations(data: StudyData, runs: list[str]) -> Counter[str]:
     return done
 
 
-def _lines(rows: Rows, done: Counter[str], operations: list[str]) -> list[OperationLine]:
+def _tabulate(case: str, rows: Rows, done: Counter[str], operations: list[str]) -> Markup:
     requests: Counter[tuple[str, str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     for row in rows:
@@ -106,21 +96,27 @@ def _lines(rows: Rows, done: Counter[str], operations: list[str]) -> list[Operat
             requests[group, row["op"], _ALL] += row["requests"]
             sizes[group, row["op"]] += row["bytes"]
     order = sorted(sizes, key=lambda key: (key[0] != _ALL, -requests[(*key, _ALL)], key))
-    return [
-        OperationLine(
+    lines = [
+        (
             group,
             op,
-            [
+            *(
                 format_number(requests[group, op, name] / done[name])
                 if requests[group, op, name] and done[name]
                 else UNKNOWN
                 for name in operations
-            ],
+            ),
             format_count(requests[group, op, _ALL] / max(done[_ALL], 1)),
             format_size(sizes[group, op] / max(done[_ALL], 1)) if op != "flush" else UNKNOWN,
         )
         for group, op in order[:_MOST_LINES]
     ]
+    columns = (
+        *(("Table or file", TEXT), ("Direction", TEXT)),
+        *((break_name(name), NUMBER) for name in operations),
+        *(("Requests of a run", NUMBER), ("Size", NUMBER)),
+    )
+    return render_table(columns, lines, sortable=f"requests by transaction of {case}")
 
 
 def _sentence(rows: Rows, done: Counter[str], op: str) -> str:

@@ -1,45 +1,46 @@
 """Pairs of knobs that the sweep measured together: what both do against what each does alone."""
 
 import math
-from dataclasses import dataclass
+
+from markupsafe import Markup
 
 from knobscope.specs import Case
+from knobscope.stages.report.sections.html_table import CODE, NUMBER, TEXT, Cells, render_table, strengthen
 from knobscope.study_data.study import Row, StudyData
 from knobscope.text.formats import describe_change, describe_interval, format_value
 
-
-@dataclass(frozen=True)
-class PairEffect:
-    """A value of one knob and one of another, in words."""
-
-    one: str
-    other: str
-    one_alone: str
-    other_alone: str
-    together: str
-    interaction: str
-    is_clear: bool
+_COLUMNS = (
+    ("Value", CODE),
+    ("and", CODE),
+    ("The first alone", NUMBER),
+    ("The second alone", NUMBER),
+    ("Both", NUMBER),
+    ("Interaction", TEXT),
+)
 
 
-def pair_effects(data: StudyData, case: Case) -> list[PairEffect]:
+def tabulate_pairs(data: StudyData, case: Case) -> Markup:
     """Return what table `pair_effects` holds of a case, the largest clear interactions first."""
-    rows = data.of_case("pair_effects", case, "knob, other, value, other_value")
-    effects = [(_tell(data, case, row), abs(row["estimate"])) for row in rows]
-    return [effect for effect, _ in sorted(effects, key=lambda pair: (not pair[0].is_clear, -pair[1]))]
+    thresholds, rows = (
+        data.specs.study.thresholds,
+        data.of_case("pair_effects", case, "knob, other, value, other_value"),
+    )
+    least = math.log1p(thresholds.min_effect)
+    judged = [
+        (row["q_value"] is not None and row["q_value"] <= thresholds.fdr and abs(row["estimate"]) >= least, row)
+        for row in rows
+    ]
+    ordered = sorted(judged, key=lambda entry: (not entry[0], -abs(entry[1]["estimate"])))
+    return render_table(_COLUMNS, [_tell(data, case, row, is_clear) for is_clear, row in ordered])
 
 
-def _tell(data: StudyData, case: Case, row: Row) -> PairEffect:
-    spec, thresholds = data.specs.dbms.get(case.dbms), data.specs.study.thresholds
-    is_sure = row["q_value"] is not None and row["q_value"] <= thresholds.fdr
-    is_clear = is_sure and abs(row["estimate"]) >= math.log1p(thresholds.min_effect)
-    return PairEffect(
-        one=f"{row['knob']} = {format_value(spec, row['knob'], row['value'])}",
-        other=f"{row['other']} = {format_value(spec, row['other'], row['other_value'])}",
-        one_alone=describe_change(row["alone"]),
-        other_alone=describe_change(row["other_alone"]),
-        together=describe_change(row["together"]),
-        interaction=_tell_interaction(row, is_clear=is_clear),
-        is_clear=is_clear,
+def _tell(data: StudyData, case: Case, row: Row, is_clear: bool) -> Cells:
+    spec = data.specs.dbms.get(case.dbms)
+    return (
+        f"{row['knob']} = {format_value(spec, row['knob'], row['value'])}",
+        f"{row['other']} = {format_value(spec, row['other'], row['other_value'])}",
+        *(describe_change(row[name]) for name in ("alone", "other_alone", "together")),
+        strengthen(_tell_interaction(row, is_clear=is_clear), is_clear),
     )
 
 

@@ -4,15 +4,25 @@ import json
 import math
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from knobscope.figures import Figure, RankedKnob, RoundFit, draw_ranking, draw_rounds, slug
 from knobscope.specs import Case, value_text
 from knobscope.stages.report.sections.across_cases import ranks_by_case
 from knobscope.stages.report.sections.bends import bend_figures
 from knobscope.stages.report.sections.grids import grid_figure
-from knobscope.stages.report.sections.pairs import PairEffect, pair_effects
+from knobscope.stages.report.sections.html_table import (
+    NUMBER,
+    TEXT,
+    Cells,
+    annotate,
+    format_code,
+    render_table,
+)
+from knobscope.stages.report.sections.pairs import tabulate_pairs
 from knobscope.stages.report.sections.predicted_effects import predicted_effects
 from knobscope.stages.report.sections.tunability import TunabilityPart, tell_tunability
-from knobscope.stages.report.sections.worst_predicted import WorstPredicted, worst_predicted
+from knobscope.stages.report.sections.worst_predicted import tabulate_worst
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
 from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import format_number, format_share, format_value, join_words, plural
@@ -23,6 +33,7 @@ _MOST_BESIDE = 5
 _MOST_EXPECTED = 8
 #: Settings that later rounds left out: so many are named.
 _MOST_COSTLY = 6
+_POINTS = (("Knob", TEXT), ("Important point", TEXT), ("At", NUMBER), ("Turn ratio", NUMBER))
 _POINT_WORDS = {
     "knee": "larger values change little",
     "turning": "the effect changes direction",
@@ -40,18 +51,6 @@ _MODELS = {
 
 
 @dataclass(frozen=True)
-class ImportantPoint:
-    """A value of a knob where its effect bends; `beside` is the value of another knob, on which that depends."""
-
-    knob: str
-    beside: str
-    kind: str
-    meaning: str
-    value: str
-    turn_ratio: str
-
-
-@dataclass(frozen=True)
 class CaseRanking:
     """The ranking of one case, in words and pictures."""
 
@@ -60,10 +59,10 @@ class CaseRanking:
     trust: str
     is_trusted: bool
     pictures: list[Figure]
-    points: list[ImportantPoint]
-    pairs: list[PairEffect]
+    points: Markup
+    pairs: Markup
     tunability: TunabilityPart | None
-    worst: list[WorstPredicted]
+    worst: Markup
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,10 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
         trust=_trust(last, response),
         is_trusted=bool(last and last["trustworthy"]),
         pictures=pictures,
-        points=[_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]],
-        pairs=pair_effects(data, case),
+        points=render_table(_POINTS, [_point(data, case, row) for row in [*alone, *beside[:_MOST_BESIDE]]]),
+        pairs=tabulate_pairs(data, case),
         tunability=tell_tunability(data, case, last) if last else None,
-        worst=worst_predicted(data, case, [row["knob"] for row in knobs]),
+        worst=tabulate_worst(data, case, [row["knob"] for row in knobs]),
     )
 
 
@@ -223,16 +222,15 @@ def _rounds_figure(data: StudyData, case: Case, fits: list[Row]) -> Figure:
     )
 
 
-def _point(data: StudyData, case: Case, row: Row) -> ImportantPoint:
-    dbms = data.specs.dbms.get(case.dbms)
-    return ImportantPoint(
-        row["knob"],
-        ", ".join(
-            f"{knob} = {format_value(dbms, knob, value_text(value))}"
-            for knob, value in json.loads(row["beside"] or "{}").items()
-        ),
-        row["type"],
-        _POINT_WORDS.get(row["type"], ""),
+def _point(data: StudyData, case: Case, row: Row) -> Cells:
+    dbms, meaning = data.specs.dbms.get(case.dbms), _POINT_WORDS.get(row["type"])
+    beside = ", ".join(
+        f"{knob} = {format_value(dbms, knob, value_text(value))}"
+        for knob, value in json.loads(row["beside"] or "{}").items()
+    )
+    return (
+        annotate(format_code(row["knob"]), beside and Markup("with <code>{}</code>").format(beside)),
+        f"{row['type']}: {meaning}" if meaning else row["type"],
         format_value(dbms, row["knob"], row["value"]),
         format_number(row["turn_ratio"]),
     )

@@ -1,11 +1,14 @@
 """What a killed server lost and how long it took to come back, by configuration of the sweep."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+
+from markupsafe import Markup
 
 from knobscope.specs import Case
-from knobscope.stages.report.sections.effects import name_beside
-from knobscope.study_data.study import Row, StudyData, name_case
-from knobscope.text.formats import format_micros, format_seconds, format_value, plural
+from knobscope.stages.report.sections.effects import name_setting
+from knobscope.stages.report.sections.html_table import CODE, NUMBER, TEXT, Cells, strengthen, tables_by_case
+from knobscope.study_data.study import Row, StudyData
+from knobscope.text.formats import format_micros, format_seconds, plural
 
 _RECOVERIES = """
     SELECT s.dbms, s.knob, s.value, s.beside, s.is_sentinel AS is_default, count(DISTINCT s.run_id) AS runs,
@@ -18,51 +21,30 @@ _RECOVERIES = """
     GROUP BY s.dbms, s.knob, s.value, s.beside, s.is_sentinel
     ORDER BY is_default DESC, s.knob, s.beside NULLS FIRST, try_cast(s.value AS DOUBLE), s.value
 """
+_COLUMNS = (
+    ("Configuration", CODE),
+    ("Runs", NUMBER),
+    ("Until it answered again", NUMBER),
+    ("Start on undamaged data", NUMBER),
+    ("Acknowledged writes lost", TEXT),
+)
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """A configuration, in words; `loses`: whether any of its runs lost acknowledged writes."""
-
-    setting: str
-    runs: int
-    recovery: str
-    start: str
-    lost: str
-    loses: bool
+def build_recoveries(data: StudyData) -> list[tuple[str, Markup]]:
+    """Return the cases of which recovery was measured, each with a table of its configurations, the default first."""
+    return tables_by_case(data, _COLUMNS, _list_rows)
 
 
-@dataclass(frozen=True)
-class CaseRecoveries:
-    """All configurations of one case, the default first."""
-
-    name: str
-    rows: list[Recovery]
-
-
-def build_recoveries(data: StudyData) -> list[CaseRecoveries]:
-    """Return the cases of which recovery was measured."""
-    cases = [
-        CaseRecoveries(
-            name_case(case),
-            [_tell(data, case, row) for row in data.rows(_RECOVERIES, *case)],
+def _list_rows(data: StudyData, case: Case) -> Iterator[Cells]:
+    for row in data.rows(_RECOVERIES, *case):
+        ends = f"{format_seconds(row['shortest_s'])} to {format_seconds(row['longest_s'])}"
+        yield (
+            "default" if row["is_default"] else name_setting(data, row),
+            row["runs"],
+            f"{format_seconds(row['recovery_s'])} ({ends})",
+            format_seconds(row["start_s"]),
+            strengthen(_tell_loss(row), bool(row["losing"])),
         )
-        for case in data.shown_cases
-    ]
-    return [case for case in cases if case.rows]
-
-
-def _tell(data: StudyData, case: Case, row: Row) -> Recovery:
-    value = format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"])
-    ends = f"{format_seconds(row['shortest_s'])} to {format_seconds(row['longest_s'])}"
-    return Recovery(
-        setting="default" if row["is_default"] else f"{row['knob']} = {value}{name_beside(data, row)}",
-        runs=row["runs"],
-        recovery=f"{format_seconds(row['recovery_s'])} ({ends})",
-        start=format_seconds(row["start_s"]),
-        lost=_tell_loss(row),
-        loses=bool(row["losing"]),
-    )
 
 
 def _tell_loss(row: Row) -> str:

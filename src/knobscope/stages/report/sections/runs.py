@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
+from markupsafe import Markup
+
 from knobscope.figures import Figure, TimelineBlock, TimelineRun, choose_blocks, draw_timeline, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.default_io import DefaultIo, build_default_io
 from knobscope.stages.report.sections.failures import Failure, list_failures
 from knobscope.stages.report.sections.guards import describe_level, name_set_aside
-from knobscope.stages.report.sections.layout import LayoutLine, list_layout_lines
+from knobscope.stages.report.sections.layout import tabulate_layout
 from knobscope.statistics.steadiness import UNEVEN
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import (
@@ -44,7 +46,7 @@ class CaseRuns:
     drift_notes: list[str]
     facts: list[tuple[str, str]]
     default_io: DefaultIo
-    layout: list[LayoutLine]
+    layout: Markup
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _case_runs(data: StudyData, case: Case) -> CaseRuns:
         drift_notes=notes,
         facts=[*_facts(runs), *_set_aside_facts(data, case)],
         default_io=build_default_io(data, case),
-        layout=list_layout_lines(data, case),
+        layout=tabulate_layout(data, case),
     )
 
 

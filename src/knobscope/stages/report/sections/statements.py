@@ -4,8 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import default_only
+from knobscope.stages.report.sections.html_table import NUMBER, TEXT, break_name, render_table
 from knobscope.study_data.study import Rows, StudyData, name_case
 from knobscope.text.formats import (
     LEAST_REQUESTS,
@@ -27,36 +30,13 @@ _Counts = Counter[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class TableLine:
-    """One table: the share of each kind in all statements (or rows), rows and bytes of a run on average."""
-
-    name: str
-    shares: list[str]  # in the order of select, insert, update, delete
-    fetched: str
-    changed: str
-    read: str
-    written: str
-
-
-@dataclass(frozen=True)
-class TransactionLine:
-    """One table: what each kind of transaction does to it, as statements per transaction."""
-
-    name: str
-    cells: list[str]
-
-
-@dataclass(frozen=True)
 class CaseStatements:
-    """Statements of one case; `unit` is what shares are of, `sources` who counted rows that are fetched and changed."""
+    """Statements of one case by table: of all in a run on average, and per transaction of each kind."""
 
     name: str
     sentences: list[str]
-    unit: str
-    sources: dict[str, str]
-    lines: list[TableLine]
-    transactions: list[str]
-    by_transaction: list[TransactionLine]
+    tables: Markup
+    by_transaction: Markup
 
 
 def build_statements(data: StudyData) -> list[CaseStatements]:
@@ -84,24 +64,28 @@ def _case_statements(data: StudyData, case: Case) -> CaseStatements | None:
     rows, sources = _sum_rows(counted)
     bytes_by_table, requests = _read_traffic(data, runs)
     tables = sorted({table for table, _ in shares}, key=lambda table: (-_total(shares, table), table))
-    transactions, lines = _by_transaction(data, runs, tables) if by_client else ([], [])
+    unit = "statements" if by_client else "rows"
+    numbers = (
+        *(f"Select, of all {unit}", "Insert", "Update", "Delete"),
+        *(f"Rows {name} ({source})" for name, source in sources.items()),
+        *("Read from the device", "Written to it"),
+    )
+    cells = [
+        (
+            table,
+            *(format_part(shares[table, kind], shares.total()) for kind in _KINDS),
+            format_count(rows[table, "fetched"]),
+            format_count(rows[table, "changed"]),
+            *(format_size(bytes_by_table[table, op]) if bytes_by_table else UNKNOWN for op in ("read", "write")),
+        )
+        for table in tables[:_MOST_TABLES]
+    ]
+    name = name_case(case)
     return CaseStatements(
-        name=name_case(case),
-        sentences=[*_sentences(shares, "statements" if by_client else "rows", bytes_by_table, requests)],
-        unit="statements" if by_client else "rows",
-        sources=sources,
-        lines=[
-            TableLine(
-                table,
-                [format_part(shares[table, kind], shares.total()) for kind in _KINDS],
-                format_count(rows[table, "fetched"]),
-                format_count(rows[table, "changed"]),
-                *(format_size(bytes_by_table[table, op]) if bytes_by_table else UNKNOWN for op in ("read", "write")),
-            )
-            for table in tables[:_MOST_TABLES]
-        ],
-        transactions=transactions,
-        by_transaction=lines,
+        name,
+        [*_sentences(shares, unit, bytes_by_table, requests)],
+        render_table((("Table", TEXT), *((head, NUMBER) for head in numbers)), cells, sortable=f"statements of {name}"),
+        _by_transaction(data, runs, tables) if by_client else Markup(),
     )
 
 
@@ -138,8 +122,8 @@ def _read_traffic(data: StudyData, runs: list[str]) -> tuple[_Counts, _Counts]:
     return bytes_by_table, requests
 
 
-def _by_transaction(data: StudyData, runs: list[str], tables: list[str]) -> tuple[list[str], list[TransactionLine]]:
-    """Return the kinds of transactions, and per table what each of them does: statements per transaction."""
+def _by_transaction(data: StudyData, runs: list[str], tables: list[str]) -> Markup:
+    """Return per table what each kind of transaction does to it, as statements per transaction."""
     rows = data.rows(
         """
         WITH done AS (
@@ -158,10 +142,11 @@ def _by_transaction(data: StudyData, runs: list[str], tables: list[str]) -> tupl
             f"{format_number(row['calls'])} {row['statement']}"
         )
     lines = [
-        TransactionLine(table, [", ".join(cells.get((table, kind), [])) or UNKNOWN for kind in kinds])
+        (table, *(", ".join(cells.get((table, kind), [])) or UNKNOWN for kind in kinds))
         for table in tables[:_MOST_TABLES]
     ]
-    return kinds, lines
+    columns = (("Table", TEXT), *((break_name(kind), TEXT) for kind in kinds))
+    return render_table(columns, lines if kinds else [])
 
 
 def _sentences(shares: _Counts, unit: str, bytes_by_table: _Counts, requests: _Counts) -> list[str]:

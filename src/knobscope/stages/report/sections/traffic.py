@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from markupsafe import Markup
+
 from knobscope.figures import Figure, FileSizes, draw_file_sizes, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import default_only
+from knobscope.stages.report.sections.html_table import NUMBER, TEXT, Cells, render_table
 from knobscope.stages.report.sections.sources import access_figure, submitters_figure
 from knobscope.stages.report.sections.traces import trace_figures
 from knobscope.study_data.study import Row, Rows, StudyData, name_case
@@ -20,30 +23,30 @@ _WORDS = {
 }
 _WORTH_A_SENTENCE = 10  # requests of a run
 _MOST_GROUPS = 8
-_MOST_LINES = 24
-
-
-@dataclass(frozen=True)
-class FileLine:
-    """One table, file or kind of files in one direction; numbers are those of a run on average."""
-
-    name: str
-    role: str
-    op: str
-    requests: str
-    size: str
-    share: str  # of all bytes in this direction
-    pattern: str
+_MOST_LINES, _FEW_LINES = 24, 13
+_COLUMNS = (
+    ("Table or file", TEXT),
+    ("Role", TEXT),
+    ("Direction", TEXT),
+    ("Requests of a run", NUMBER),
+    ("Size", NUMBER),
+    ("Share", NUMBER),
+    ("Order on the device", TEXT),
+)
 
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """Where the I/O of one case went, in sentences, pictures and lines; `omitted` lines are not shown."""
+    """Where the I/O of one case went, in sentences, pictures and a table, open where it is short.
+
+    Numbers are those of a run on average, shares of all bytes in a direction; `omitted` lines are not shown.
+    """
 
     name: str
     sentences: list[str]
     pictures: list[Figure]
-    lines: list[FileLine]
+    files: Markup
+    is_open: bool
     omitted: int
 
 
@@ -77,10 +80,12 @@ def _case_files(data: StudyData, case: Case, traces: Path) -> CaseFiles | None:
     rows = _read_usage(data, runs)
     if not rows:
         return None
-    lines = [_line(row, rows) for row in rows[:_MOST_LINES]]
+    name, shown = name_case(case), rows[:_MOST_LINES]
+    table = render_table(_COLUMNS, [_line(row, rows) for row in shown], sortable=f"files of {name}")
     pictures = [_sizes_figure(case, rows), submitters_figure(data, case, runs), access_figure(data, case)]
-    shown = [picture for picture in pictures if picture is not None] + trace_figures(data, case, traces)
-    return CaseFiles(name_case(case), list(_sentences(rows)), shown, lines, max(len(rows) - _MOST_LINES, 0))
+    drawn = [picture for picture in pictures if picture is not None] + trace_figures(data, case, traces)
+    is_open, omitted = len(shown) < _FEW_LINES, len(rows) - len(shown)
+    return CaseFiles(name, list(_sentences(rows)), drawn, table, is_open, omitted)
 
 
 def _read_usage(data: StudyData, runs: list[str]) -> Rows:
@@ -112,16 +117,16 @@ def _read_usage(data: StudyData, runs: list[str]) -> Rows:
     )
 
 
-def _line(row: Row, rows: list[Row]) -> FileLine:
+def _line(row: Row, rows: list[Row]) -> Cells:
     total = sum(peer["bytes"] for peer in rows if peer["op"] == row["op"])
-    return FileLine(
-        name=_WORDS.get(row["role"]) or row["file_group"],
-        role=row["role"],
-        op=row["op"],
-        requests=format_number(row["requests"]) if row["requests"] < 10 else format_count(row["requests"]),
-        size=format_size(row["bytes"]),
-        share=format_share(row["bytes"] / total if total else None),
-        pattern=_describe_order(row),
+    return (
+        _WORDS.get(row["role"]) or row["file_group"],
+        row["role"],
+        row["op"],
+        format_number(row["requests"]) if row["requests"] < 10 else format_count(row["requests"]),
+        format_size(row["bytes"]),
+        format_share(row["bytes"] / total if total else None),
+        _describe_order(row),
     )
 
 

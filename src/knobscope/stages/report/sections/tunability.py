@@ -4,8 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from knobscope.specs import Case
 from knobscope.stages.report.sections.effects import read_effect
+from knobscope.stages.report.sections.html_table import CODE, NUMBER, TEXT, Cells, render_table
 from knobscope.study_data.study import Row, StudyData
 from knobscope.tables.responses import RESPONSES, Response
 from knobscope.text.formats import (
@@ -19,24 +22,20 @@ from knobscope.text.formats import (
 
 #: So many knobs are listed; table `tunability` has all.
 _MOST = 8
-
-
-@dataclass(frozen=True)
-class KnobGain:
-    """A knob with its rank by importance, its best value, and what that gains, in words."""
-
-    knob: str
-    rank: int | None
-    value: str
-    by_model: str
-    by_sweep: str
+_COLUMNS = (
+    ("Knob", CODE),
+    ("Rank by importance", NUMBER),
+    ("Best value", NUMBER),
+    ("Expected", TEXT),
+    ("Measured alone", TEXT),
+)
 
 
 @dataclass(frozen=True)
 class TunabilityPart:
     """Knobs whose gain is beyond noise, and sentences about the others and about how far the halves agree."""
 
-    gains: list[KnobGain]
+    gains: Markup
     rest: str
     agreement: str
 
@@ -61,20 +60,20 @@ def tell_tunability(data: StudyData, case: Case, fit: Row) -> TunabilityPart | N
     if not rows or not fit["trustworthy"]:
         return None
     clear = [row for row in rows if row["gain_low"] > math.log1p(data.specs.study.thresholds.min_effect)]
-    gains = [_tell(data, case, row, response) for row in clear[:_MOST]]
+    gains = render_table(_COLUMNS, [_tell(data, case, row, response) for row in clear[:_MOST]])
     return TunabilityPart(gains, _rest(clear, len(rows)), _agreement(fit, len(rows)))
 
 
-def _tell(data: StudyData, case: Case, row: Row, response: Response) -> KnobGain:
+def _tell(data: StudyData, case: Case, row: Row, response: Response) -> Cells:
     gain, words = response.sign * row["gain"], response.words_of_column
     low, high = sorted(response.sign * row[name] for name in ("gain_low", "gain_high"))
     interval = describe_interval(gain, low, high, *words)
-    return KnobGain(
-        knob=row["knob"],
-        rank=row["rank"],
-        value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
-        by_model=f"{describe_change(gain, *words)} ({interval})",
-        by_sweep=_tell_swept(data, row, response),
+    return (
+        row["knob"],
+        row["rank"],
+        format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]),
+        f"{describe_change(gain, *words)} ({interval})",
+        _tell_swept(data, row, response),
     )
 
 

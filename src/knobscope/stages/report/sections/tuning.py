@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import cast
 
+from markupsafe import Markup
+
 from knobscope.figures import Figure, TuningCurve, draw_tuning, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.fastest import list_inherited_risks, tell_cuts
+from knobscope.stages.report.sections.html_table import CODE_WORDS, NUMBER, TEXT, WORDS, Cells, render_table
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import CutColumns
 from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, plural
@@ -15,44 +18,32 @@ from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_s
 #: Share of the best performance, knobs and steps of the claim that is tested: Kanellis, Alagappan and Venkataraman,
 #: "Too Many Knobs to Tune?", HotStorage 2020.
 CLAIM_SHARE, CLAIM_SPEEDUP = 0.99, 5
-
-
-@dataclass(frozen=True)
-class TunedRow:
-    """The best configuration of one tuner, and how it did when it was measured again."""
-
-    space: str
-    seed: int
-    trial: str
-    observed: str
-    confirmed: str
-    cuts: str
-    configuration: str
+_COLUMNS = (
+    ("Knobs", TEXT),
+    ("Seed", NUMBER),
+    ("Found in run", NUMBER),
+    ("Then", NUMBER),
+    ("Measured again", NUMBER),
+    ("Power cuts", WORDS),
+    ("Changes from the default", CODE_WORDS),
+)
 
 
 @dataclass(frozen=True)
 class CaseTuning:
-    """Tuning of one case, in words, picture and numbers."""
+    """Tuning of one case: `winners` is how the best configuration of each tuner did when it was measured again."""
 
     name: str
     sentences: list[str]
     figure: Figure
-    rows: list[TunedRow]
+    winners: Markup
 
 
-@dataclass(frozen=True)
-class TuningSection:
-    """Tuning by case; empty where the study asked for none."""
-
-    cases: list[CaseTuning]
-
-
-def build_tuning(data: StudyData) -> TuningSection:
-    """Return the section from view `tuning` and table `tuned`."""
+def build_tuning(data: StudyData) -> list[CaseTuning]:
+    """Return the cases that were tuned, from view `tuning` and table `tuned`."""
     if not data.value("SELECT count(*) FROM trials"):
-        return TuningSection([])
-    cases = [_tuned_case(data, case) for case in data.measured_cases]
-    return TuningSection([case for case in cases if case is not None])
+        return []
+    return [tuning for case in data.measured_cases if (tuning := _tuned_case(data, case)) is not None]
 
 
 def first_reaching(curve: list[float], goal: float) -> int | None:
@@ -83,7 +74,7 @@ def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
             caption="Thick: median of the seeds; thin: each seed.",
             wide=True,
         ),
-        rows=[_row(data, row, trials) for row in tuned],
+        winners=render_table(_COLUMNS, [_row(data, row, trials) for row in tuned]),
     )
 
 
@@ -168,14 +159,14 @@ def _passed_over(trials: list[Row]) -> list[str]:
     return [what] if count else []
 
 
-def _row(data: StudyData, row: Row, trials: list[Row]) -> TunedRow:
+def _row(data: StudyData, row: Row, trials: list[Row]) -> Cells:
     own = [trial for trial in trials if (trial["space"], trial["seed"]) == (row["space"], row["seed"])]
     observed = next((trial["ratio"] for trial in own if trial["trial"] == row["trial"]), None)
     changes = _list_changes(data, row["config_id"])
     interval = ""
     if row["low"] is not None and row["trial"] is not None:
         interval = f" ({format_fold(row['low'])} to {format_fold(row['high'])})"
-    return TunedRow(
+    return (
         row["space"],
         row["seed"],
         UNKNOWN if row["trial"] is None else str(row["trial"]),
