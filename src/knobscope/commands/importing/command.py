@@ -4,7 +4,7 @@ import argparse
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from knobscope.cells import Problems, to_csv
@@ -12,11 +12,11 @@ from knobscope.commands.importing.columns import SIDE_TABLES
 from knobscope.commands.importing.knobs import ImportedKnob, imported_knobs
 from knobscope.commands.importing.layout import Layout
 from knobscope.commands.importing.runs import ImportedTable, read_runs
-from knobscope.commands.importing.study import ImportedStudy, write_study
+from knobscope.commands.importing.study import write_study
 from knobscope.commands.importing.tools import TOOLS
 from knobscope.durable_files import remove, write_text
 from knobscope.errors import UserError
-from knobscope.specs import Dbms, SpecErrors, read_spec
+from knobscope.specs import Case, Dbms, SpecErrors, read_spec
 from knobscope.specs.completing.catalogue import add_named_knobs
 from knobscope.specs.reading.arguments import require_name
 from knobscope.statistics.suspicion import refuse_measured
@@ -57,9 +57,9 @@ def _run(args: argparse.Namespace) -> int:
     except BaseException:
         remove(out)  # half a study would be in the way of the next call
         raise
-    cases = len({run.case for run in table.runs})
-    print(f"{out}: {len(table.runs)} runs of {cases} case{'s' if cases != 1 else ''}. Go on with", file=sys.stderr)
-    print("\n".join(_next_commands(study, out)))
+    cases = list(dict.fromkeys(run.case for run in table.runs))
+    print(f"{out}: {len(table.runs)} runs of {plural(len(cases), 'case')}. Go on with", file=sys.stderr)
+    print("\n".join(_next_commands(study, cases if table.is_designed else [], out)))
     return 0
 
 
@@ -185,11 +185,14 @@ def _known_dbms(specs: Path, table: ImportedTable) -> dict[str, Dbms]:
     return dbms_specs
 
 
-def _next_commands(study: ImportedStudy, out: Path) -> list[str]:
-    """Return what judges and reports the study: commands that a shell takes as they are, in whatever folder."""
-    folder, study_file = shlex.quote(str(out.absolute())), shlex.quote(str(study.study.absolute()))
+def _next_commands(study: Path, designed: Sequence[Case], out: Path) -> list[str]:
+    """Return what judges and reports a study: commands that a shell takes as they are, in whatever folder.
+
+    `designed` are the cases whose knobs can be ranked.
+    """
+    folder, study_file = shlex.quote(str(out.absolute())), shlex.quote(str(study.absolute()))
     program, database = _program(), f"{folder}/study.duckdb"
-    of_case = {case: f"{folder}/{shlex.quote(str(case))}" for case in (study.cases if study.is_designed else [])}
+    of_case = {case: f"{folder}/{shlex.quote(str(case))}" for case in designed}
     return [
         *(
             f"{program} select --study {study_file} --case {case} --round 0 --runs {path}/runs/* --plans {path}/plan/*"

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from knobscope.commands.importing.knobs import ImportedKnob
 from knobscope.commands.importing.runs import ImportedRun, ImportedTable
 from knobscope.commands.importing.specs import spec_files
 from knobscope.durable_files import write_sealed
-from knobscope.specs import Case, Dbms, Value
+from knobscope.specs import Dbms, Value
 from knobscope.stages.characterise.curves import rank_tier
 from knobscope.stages.plan.blocks import config_id_of
 from knobscope.statistics.steadiness import summarise_window
@@ -34,51 +33,23 @@ _BLOCK_LAYER = ("io_profile", "io_sizes", "queue_depth", "io_latency", "io_serie
 _CLOUD_READ_US = 1000.0
 
 
-@dataclass(frozen=True)
-class ImportedStudy:
-    """Files of an imported study, as `detect` and `report` take them."""
-
-    study: Path
-    runs: list[Path]
-    plans: list[Path]
-    devices: list[Path]
-    cases: list[Case]
-    is_designed: bool
-
-
 def write_study(
     table: ImportedTable,
     name: str,
     knobs: Mapping[str, Mapping[str, ImportedKnob]],
     known_dbms: Mapping[str, Dbms],
     out: Path,
-) -> ImportedStudy:
-    """Write the study below `out`; `known_dbms` are the specs of DBMSs that there are."""
+) -> Path:
+    """Write the study below `out` and return its spec; `known_dbms` are the specs of DBMSs that there are."""
     import yaml
 
     for path, content in spec_files(name, table, knobs, known_dbms).items():
         file = out / "specs" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    runs, plans = _write_runs(table, name, knobs, out)
-    study = out / f"specs/studies/{name}.yaml"
-    cases = list(dict.fromkeys(run.case for run in table.runs))
-    return ImportedStudy(study, runs, plans, _write_devices(table, out), cases, table.is_designed)
-
-
-def _write_runs(
-    table: ImportedTable, name: str, knobs: Mapping[str, Mapping[str, ImportedKnob]], out: Path
-) -> tuple[list[Path], list[Path]]:
-    files: list[Path] = []
-
-    def note(file: File) -> File:
-        files.append(file[0])
-        return file
-
-    write_files(map(note, _files_of_runs(table, name, knobs, out)))
-    return [path.parent for path in files if path.name == "runs.parquet"], [
-        path for path in files if path.parent.name == "plan"
-    ]
+    write_files(_files_of_runs(table, name, knobs, out))
+    _write_devices(table, out)
+    return out / f"specs/studies/{name}.yaml"
 
 
 def _files_of_runs(
@@ -193,11 +164,10 @@ def _window_of(intervals: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return summarise_window([row["t_s"] for row in rows], [row["ops"] for row in rows])
 
 
-def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
+def _write_devices(table: ImportedTable, out: Path) -> None:
     """Write a profile per device: at least its rank among the tiers, without which tiers cannot be compared."""
     profiles = {row["device"]: row for row in table.side.get("device_profile", [])}
     curves = table.side.get("device_curve", [])
-    paths = []
     for device in dict.fromkeys(run.case.device for run in table.runs):
         tier = table.case_facts["device", device]["tier"]
         profile = {
@@ -207,6 +177,4 @@ def _write_devices(table: ImportedTable, out: Path) -> list[Path]:
             **{column: value for column, value in profiles.get(device, {}).items() if value is not None},
         }
         profile["curves"] = [row for row in curves if row["device"] == device]
-        paths.append(out / "devices" / f"{device}.json")
-        write_sealed(paths[-1], profile)
-    return paths
+        write_sealed(out / "devices" / f"{device}.json", profile)
