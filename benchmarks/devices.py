@@ -14,6 +14,7 @@ what the way to a modelled device costs, and where the processor goes at its cei
 """
 
 import argparse
+import csv
 import json
 import os
 import random
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from knobscope.devices import bring_up, load_device, take_down
 from knobscope.devices.calibration import FLUSHING, INSTANT_DEVICE, ensure_calibrated, run_fio
-from knobscope.devices.fit import fit_device, known_drives, read_figures
+from knobscope.devices.fit import fit_device, read_figures
 from knobscope.devices.program import find_program, model_arguments
 from knobscope.specs import Device
 from knobscope.specs.checks.emulation_limits import HEADROOM
@@ -175,7 +176,7 @@ def choose(args: argparse.Namespace) -> list[Device]:
     """Return the devices that are named, or the shipped ones, and drives of the table."""
     chosen = [load_device(name, ROOT) for name in args.device or ([] if args.fitted else SHIPPED)]
     if args.fitted:
-        drives = known_drives(args.figures)
+        drives = sorted({row["model"] for row in csv.DictReader(args.figures.open())})
         drawn = sorted(random.Random(1).sample(drives, args.fitted))  # noqa: S311 - the same ones every time
         chosen += [fit_device(read_figures(args.figures, drive), args.figures.name) for drive in drawn]
     return chosen

@@ -77,11 +77,6 @@ def read_figures(file: Path, drive: str) -> Figures:
     return Figures(drive, "sata_ssd" if is_sata else "nvme_ssd", len(rows), **values)
 
 
-def known_drives(file: Path) -> list[str]:
-    """Return the drives of such a table, sorted."""
-    return sorted(_read_table(file, Problems()).columns["model"].texts)
-
-
 def _read_table(file: Path, problems: Problems) -> TextTable:
     table = read_text_table(file, problems)
     for name in ("model", *_COLUMNS):
