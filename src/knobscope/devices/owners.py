@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from knobscope.durable_files import write_json
-from knobscope.processes import PIPELINE_VARIABLE
+from knobscope.processes import PIPELINE_VARIABLE, read_start
 
 #: Owner of a device that stays until somebody takes it down.
 FOREVER = 0
@@ -42,10 +42,5 @@ def is_kept(file: Path) -> bool:
 
 def _start_of(pid: int) -> int:
     """Return when a process began, in ticks since boot; -1 when there is none, 0 for the owner that never ends."""
-    if pid == FOREVER:
-        return 0
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return -1
-    return -1 if fields[0] in "ZX" else int(fields[19])
+    start = 0 if pid == FOREVER else read_start(pid)
+    return -1 if start is None else start

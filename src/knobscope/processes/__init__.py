@@ -28,7 +28,7 @@ from knobscope.processes.supervision import (
     read_output,
     supervise,
 )
-from knobscope.processes.trees import list_tree, number_threads
+from knobscope.processes.trees import list_ancestors, list_tree, number_threads, read_process_stat, read_start
 from knobscope.processes.user import SERVICE_USER, find_service_user
 from knobscope.processes.view import keep_mounts_private
 
@@ -49,6 +49,7 @@ __all__ = [
     "hand_over",
     "hold_directory",
     "keep_mounts_private",
+    "list_ancestors",
     "list_tree",
     "make_own_directory",
     "make_sandbox",
@@ -61,6 +62,8 @@ __all__ = [
     "read_foreign",
     "read_log",
     "read_output",
+    "read_process_stat",
+    "read_start",
     "read_tail",
     "remove_if_abandoned",
     "remove_shared",

@@ -1,8 +1,36 @@
-"""Processes with all that descend from them."""
+"""Processes with all that descend from them, and when each began."""
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+
+_ENDED = ("Z", "X")  # states of a process of which only the exit code is left
+
+
+def read_process_stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat behind the name: state, parent and so on. OSError: it has ended."""
+    return Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def read_start(pid: int) -> int | None:
+    """Return when a process began, in ticks since boot, which tells it from a later one with its number.
+
+    None: there is none, or nothing but its exit code.
+    """
+    try:
+        fields = read_process_stat(pid)
+    except OSError:
+        return None
+    return None if fields[0] in _ENDED else int(fields[19])
+
+
+def list_ancestors(pid: int) -> list[int]:
+    """Return parent, grandparent and so on."""
+    ancestors: list[int] = []
+    with contextlib.suppress(OSError):  # it has ended
+        while parent := int(read_process_stat(pid)[1]):
+            ancestors.append(pid := parent)
+    return ancestors
 
 
 def list_tree(roots: Sequence[int]) -> list[int]:

@@ -4,11 +4,10 @@ import contextlib
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from knobscope.devices import BlockDevice
 from knobscope.devices.disks import read_stat
-from knobscope.processes import list_tree
+from knobscope.processes import list_tree, read_process_stat
 from knobscope.tables import IoProfileRow, empty_row
 from knobscope.watch.interface import OPERATIONS, Place, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.levels import LevelMeter
@@ -146,6 +145,5 @@ def _read_cpu_s(roots: Sequence[int]) -> float:
     ticks = 0
     for pid in list_tree(roots):
         with contextlib.suppress(OSError):  # it has ended
-            fields = Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()
-            ticks += sum(int(field) for field in fields[11:15])  # utime, stime, cutime, cstime
+            ticks += sum(map(int, read_process_stat(pid)[11:15]))  # utime, stime, cutime, cstime
     return ticks / _TICKS_PER_S

@@ -1,65 +1,26 @@
-"""Processes as /proc shows them: who descends from whom, what they run, in which cgroup."""
+"""Processes as /proc shows them: what they run, and in which cgroup."""
 
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from knobscope.errors import UserError
+from knobscope.processes import list_ancestors
 
 PROC = Path("/proc")
 #: Names that the monitor gives to its own cgroups: a process in one of them comes from the cgroup above.
 _OF_MONITOR = "knobscope-"
-_ENDED = ("Z", "X")  # states of a process of which only the exit code is left
 
 
-@dataclass(frozen=True)
-class Processes:
-    """All processes at one moment: process -> parent."""
-
-    parents: dict[int, int]
-
-    @classmethod
-    def read(cls) -> "Processes":
-        """Return those of this moment."""
-        parents = {}
-        for entry in PROC.iterdir():
-            if entry.name.isdigit():
-                with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended while we looked
-                    parents[int(entry.name)] = int(
-                        (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1]
-                    )
-        return cls(parents)
-
-    def list_ancestors(self, pid: int) -> list[int]:
-        """Return parent, grandparent and so on."""
-        ancestors: list[int] = []
-        while (pid := self.parents.get(pid, 0)) and pid not in ancestors:
-            ancestors.append(pid)
-        return ancestors
-
-    def list_tree(self, root: int) -> set[int]:
-        """Return a process with all its descendants."""
-        return {root, *(pid for pid in self.parents if root in self.list_ancestors(pid))}
-
-    def find_top(self, pid: int) -> int:
-        """Return the server of a process: the oldest ancestor that runs the same program, without gaps."""
-        program = read_executable(pid)
-        for parent in self.list_ancestors(pid):
-            if program is None or read_executable(parent) != program:
-                break
-            pid = parent
-        return pid
-
-
-def read_began(pid: int) -> str | None:
-    """Return when a process began, which tells it from a later one with its number; None: there is none."""
-    try:
-        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in _ENDED else fields[19]
+def find_top(pid: int) -> int:
+    """Return the server of a process: the oldest ancestor that runs the same program, without gaps."""
+    program = read_executable(pid)
+    for parent in list_ancestors(pid):
+        if program is None or read_executable(parent) != program:
+            break
+        pid = parent
+    return pid
 
 
 def read_executable(pid: int) -> str | None:

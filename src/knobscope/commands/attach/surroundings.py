@@ -8,6 +8,7 @@ from pathlib import Path
 from knobscope.commands.attach.processes import PROC, find_hierarchy, read_cgroup
 from knobscope.devices import BlockDevice
 from knobscope.devices.disks import find_bottom_disks
+from knobscope.processes import read_process_stat
 
 #: File below a cgroup of version 1 -> operation, and whether it limits bytes.
 _VERSION_1 = {
@@ -47,8 +48,7 @@ def read_surroundings(block: BlockDevice, pid: int, pids: Iterable[int]) -> Surr
     faults, swapped = 0, 0
     for each in pids:
         with contextlib.suppress(OSError):  # ended
-            fields = (PROC / str(each) / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()
-            faults += sum(map(int, fields[_MAJOR_FAULTS]))
+            faults += sum(map(int, read_process_stat(each)[_MAJOR_FAULTS]))
             status = (PROC / str(each) / "status").read_text(errors="replace").splitlines()
             swapped += sum(int(line.split()[1]) << 10 for line in status if line.startswith("VmSwap:"))
     # A limit is one of a disk: the kernel takes none of a partition.

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.commands.attach.processes import PROC, Processes, find_hierarchy, list_group, read_began, read_cgroup
+from knobscope.commands.attach.processes import PROC, find_hierarchy, find_top, list_group, read_cgroup
 from knobscope.commands.attach.program import is_server, read_name
 from knobscope.errors import UserError
-from knobscope.processes import list_tree
+from knobscope.processes import list_ancestors, list_tree, read_start
 from knobscope.watch import Place
 
 _LISTENS = "0A"  # state of a socket in /proc/net/tcp
@@ -36,7 +36,7 @@ class Target:
     """A running server: its first process, all of its processes, and where they are watched."""
 
     pid: int
-    began: Mapping[int, str | None]  # process -> its time, as the kernel says it; None: it has ended already
+    began: Mapping[int, int | None]  # process -> its time, as the kernel says it; None: it has ended already
     place: Place
 
     @property
@@ -50,7 +50,7 @@ class Target:
 
     def _still_runs(self, pid: int) -> bool:
         """Whether a process runs, and not another one with its number."""
-        return self.began[pid] is not None and read_began(pid) == self.began[pid]
+        return self.began[pid] is not None and read_start(pid) == self.began[pid]
 
 
 def find_target(args: argparse.Namespace) -> Target:
@@ -65,40 +65,38 @@ def find_target(args: argparse.Namespace) -> Target:
     if args.container is not None:
         pid = _find_container(args.container)
     assert pid is not None  # noqa: S101 - the parser wants one of them
-    processes = Processes.read()
-    if pid not in processes.parents:
+    if PROC / str(pid) not in PROC.iterdir():  # which lists no threads, though they exist there
         raise UserError(f"attach: there is no process {pid}")
     group = read_cgroup(pid)
     if args.container is not None and group not in (None, "/"):
         return _find_in_group(_find_container_group(group or "/", args.container))
-    top = processes.find_top(pid)
-    tree = processes.list_tree(top)
+    top = find_top(pid)
+    tree = set(list_tree([top]))
     if os.getpid() in tree and not is_server(top):
         raise UserError(
             f"attach: process {top} ({read_name(top)}) is an ancestor of attach itself, and no spec knows it; expected "
             "a process of a DBMS server"
         )
-    began = {each: read_began(each) for each in tree}
-    if group is not None and _is_own(processes, top, tree, group):
+    began = {each: read_start(each) for each in tree}
+    if group is not None and _is_own(top, tree, group):
         return Target(top, began, Place([top], cgroup=group))
     return Target(top, began, Place([top], is_moved=args.move))
 
 
-def _is_own(processes: Processes, top: int, tree: set[int], group: str) -> bool:
+def _is_own(top: int, tree: set[int], group: str) -> bool:
     """Whether a cgroup holds a server and whatever started it, and nothing else."""
-    return group != "/" and list_group(group) <= tree | set(processes.list_ancestors(top))
+    return group != "/" and list_group(group) <= tree | set(list_ancestors(top))
 
 
 def _find_in_group(group: str) -> Target:
     """Return the server in a cgroup: the first process there that runs a DBMS, else the one nearest to the top."""
     members = list_group(group)
-    processes = Processes.read()
-    inside = members & processes.parents.keys()  # others have ended since
+    inside = {pid for pid in members if (PROC / str(pid)).exists()}  # others have ended since
     if not inside:
         raise UserError(f"attach: there is no process in cgroup {group}")
-    by_age = sorted(inside, key=lambda pid: (len(processes.list_ancestors(pid)), pid))
+    by_age = sorted(inside, key=lambda pid: (len(list_ancestors(pid)), pid))
     first = next((pid for pid in by_age if _runs_server(pid)), by_age[0])
-    return Target(first, {pid: read_began(pid) for pid in inside}, Place(by_age, cgroup=group))
+    return Target(first, {pid: read_start(pid) for pid in inside}, Place(by_age, cgroup=group))
 
 
 def _runs_server(pid: int) -> bool:
