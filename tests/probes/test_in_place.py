@@ -14,12 +14,10 @@ import pytest
 from cgroup import find_hierarchy
 from cgroups import empty_cgroup
 from reused_numbers import start_as
-from test_protocol import MONITOR, device
+from test_protocol import MONITOR
 from waiting import wait_until
 
 pytestmark = pytest.mark.real
-
-__all__ = ["device"]  # a fixture
 
 _WRITES = 101
 #: Waits for a line, then lets a child write directly, and waits for its end.

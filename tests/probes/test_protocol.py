@@ -33,21 +33,6 @@ def talk(python: str, *lines: str, device: str, user: str | None = None, **optio
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
-@pytest.fixture(scope="module")
-def device() -> str:
-    """The number of a device with requests, whatever it is; loop devices come and go with other programs."""
-    if os.geteuid() != 0:
-        pytest.skip("BPF needs root")
-    found = sorted((path.parent for path in Path("/sys/block").glob("*/mq")), key=_is_loop)
-    if not found:
-        pytest.skip("this machine has no device with requests")
-    return (found[0] / "dev").read_text().strip()
-
-
-def _is_loop(device: Path) -> bool:
-    return device.name.startswith("loop")
-
-
 @pytest.mark.parametrize(("without", "is_first"), [([], True), (["--bounding-set", "-sys_nice"], False)])
 def test_counting_begins_before_all_that_waits_for_a_processor(
     system_python: str, without: list[str], is_first: bool
