@@ -1,5 +1,3 @@
 """Fixtures of hostile files: `canaries` holds them, with what tests import by name."""
 
-from canaries import canaries, forge, honest, open_watched, run_folder
-
-__all__ = ["canaries", "forge", "honest", "open_watched", "run_folder"]
+from canaries import canaries, forge, honest, open_watched, run_folder  # noqa: F401 - fixtures

@@ -9,19 +9,3 @@ from knobscope.cells.reading import Reading, read_factor, read_measured, read_tr
 from knobscope.cells.spelling import FAILURE_WORDS, TRUTH, is_default_word
 from knobscope.cells.table import Column, TextTable, read_text_table
 from knobscope.cells.writing import to_csv
-
-__all__ = [
-    "FAILURE_WORDS",
-    "TRUTH",
-    "Column",
-    "Problems",
-    "Reading",
-    "TextTable",
-    "is_default_word",
-    "read_factor",
-    "read_measured",
-    "read_numbers",
-    "read_text_table",
-    "read_truth",
-    "to_csv",
-]

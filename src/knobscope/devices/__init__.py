@@ -25,34 +25,6 @@ if TYPE_CHECKING:
     )
     from knobscope.devices.spec import load_device
 
-__all__ = [
-    "BlockDevice",
-    "Health",
-    "OpenDevice",
-    "PoweredDisk",
-    "SettingLostError",
-    "SettingRefusedError",
-    "bring_up",
-    "changed_mounts",
-    "changed_queue",
-    "close_device",
-    "count_other_users",
-    "count_scratch_bytes",
-    "device_lock",
-    "find_block_device",
-    "identify_block",
-    "load_device",
-    "make_scattering_directory",
-    "open_device",
-    "open_locked",
-    "open_powered_disk",
-    "precondition",
-    "read_filesystem",
-    "read_health",
-    "require_free",
-    "take_down",
-]
-
 #: Module -> what it has of these names. They are imported when they are first used: the models of specs take a quarter
 #: of a second, and who watches needs none.
 _HOMES = {

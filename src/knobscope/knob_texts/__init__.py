@@ -2,13 +2,3 @@
 
 from knobscope.knob_texts.expectations import PropertyModel, propose_expectations, read_properties
 from knobscope.knob_texts.mechanisms import MechanismModel, guess_mechanisms, list_strangers, read_labelled
-
-__all__ = [
-    "MechanismModel",
-    "PropertyModel",
-    "guess_mechanisms",
-    "list_strangers",
-    "propose_expectations",
-    "read_labelled",
-    "read_properties",
-]

@@ -2,5 +2,3 @@
 
 from knobscope.machine_code.program import Program
 from knobscope.machine_code.readers import MOST_CALLS, Code, Reader, compare_neighbours, find_server, read_code
-
-__all__ = ["MOST_CALLS", "Code", "Program", "Reader", "compare_neighbours", "find_server", "read_code"]

@@ -3,5 +3,3 @@
 from knobscope.remote.clocks import ClockOffset
 from knobscope.remote.connection import RemoteError
 from knobscope.remote.machine import RemoteMachine, open_machine
-
-__all__ = ["ClockOffset", "RemoteError", "RemoteMachine", "open_machine"]

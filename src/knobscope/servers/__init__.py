@@ -9,30 +9,3 @@ from knobscope.servers.parts import PartHome, devices_of_part, make_part_homes, 
 from knobscope.servers.readback import ask_instance, compare_effective, readback_request
 from knobscope.servers.server import Server, ServerFailedError, initialise_data, read_version
 from knobscope.servers.statements import count_rows
-
-__all__ = [
-    "ANSWER_PARSERS",
-    "Configuration",
-    "Instance",
-    "MemoryLimit",
-    "PartHome",
-    "Server",
-    "ServerFailedError",
-    "ask_instance",
-    "compare_effective",
-    "copy_data",
-    "count_rows",
-    "devices_of_part",
-    "fill_program",
-    "initialise_data",
-    "limit_memory",
-    "make_data_directory",
-    "make_part_homes",
-    "move_part",
-    "open_instance",
-    "part_statements",
-    "read_version",
-    "readback_request",
-    "settle_data",
-    "write_config_files",
-]

@@ -18,8 +18,6 @@ from knobscope.text.formats import list_names
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["MOST_CASES", "Row", "Rows", "StudyData", "name_case", "without_nan"]
-
 TableRow = TypeVar("TableRow")
 
 #: Of more cases than this some are shown: a case takes a quarter of a megabyte, and the page has to open and be sent.

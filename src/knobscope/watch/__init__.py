@@ -6,19 +6,3 @@ from knobscope.watch.opening import open_watch
 from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
 from knobscope.watch.waits import make_wait_columns, sum_waits
-
-__all__ = [
-    "FileTree",
-    "Place",
-    "Profile",
-    "SeveralWatch",
-    "Watch",
-    "WatchFailedError",
-    "make_wait_columns",
-    "name_file",
-    "name_files",
-    "open_watch",
-    "read_program_files",
-    "read_tree",
-    "sum_waits",
-]

@@ -12,8 +12,6 @@ from knobscope.watch.event_operations import Operation
 from knobscope.watch.files import FileTree
 from knobscope.watch.profile import Profile
 
-__all__ = ["OPERATIONS", "FileScope", "Place", "ProbeName", "Profile", "Scope", "Watch", "WatchFailedError"]
-
 #: Whether everything on the device counts, or only what the followed processes caused.
 Scope = Literal["device", "process"]
 

@@ -2,5 +2,3 @@
 
 from knobscope.commands.compare.comparison import Comparison, compare_studies
 from knobscope.commands.compare.reading import StudyTables, read_study
-
-__all__ = ["Comparison", "StudyTables", "compare_studies", "read_study"]

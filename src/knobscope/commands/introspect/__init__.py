@@ -3,5 +3,3 @@
 from knobscope.commands.introspect.asking import ask_catalogue, learn, read_settings
 from knobscope.commands.introspect.catalogue import read_catalogue
 from knobscope.commands.introspect.writing import render_knobs
-
-__all__ = ["ask_catalogue", "learn", "read_catalogue", "read_settings", "render_knobs"]

@@ -2,5 +2,3 @@
 
 from knobscope.commands.models.saving import write_prior
 from knobscope.commands.models.starting import fit_from_prior
-
-__all__ = ["fit_from_prior", "write_prior"]

@@ -2,5 +2,3 @@
 
 from knobscope.commands.startable.search import NothingStartsError, search_range
 from knobscope.commands.startable.trials import open_trials
-
-__all__ = ["NothingStartsError", "open_trials", "search_range"]

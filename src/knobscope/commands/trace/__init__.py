@@ -2,5 +2,3 @@
 
 from knobscope.commands.trace.profile import profile_trace
 from knobscope.commands.trace.reading import open_trace
-
-__all__ = ["open_trace", "profile_trace"]

@@ -13,8 +13,6 @@ from knobscope.generators.parsers.sysbench import read_sysbench
 from knobscope.generators.parsers.wtperf import read_wtperf
 from knobscope.generators.results import LoadResult
 
-__all__ = ["OUTPUT_READERS", "read_output"]
-
 #: A reader takes the output and the length of an interval in seconds. For output that it does not know it may raise
 #: any of these exceptions: `read_output` is the way in.
 OUTPUT_READERS: dict[str, Callable[[Output, float], LoadResult]] = {

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.specs.documents.schema import model_schemas
-from knobscope.specs.models.dbms import PLACEHOLDERS
+from knobscope.specs.models.template import PLACEHOLDERS
 
 Schema = dict[str, Any]
 

@@ -13,14 +13,12 @@ from knobscope.specs.models.knob import Knob, Version
 from knobscope.specs.models.lifecycle import Connection, Lifecycle, Loading, Readback, StatementCounts
 from knobscope.specs.models.part import Part, PartName, part_knob
 from knobscope.specs.models.programs import PathName, Program, find_bare_paths
-from knobscope.specs.models.template import PLACEHOLDERS, Template, TemplateOrPassword, VersionArgument, names_in
+from knobscope.specs.models.template import Template, TemplateOrPassword, VersionArgument, names_in
 from knobscope.specs.models.thread_classes import ThreadClass, ThreadPattern
 from knobscope.specs.models.workload import is_workload_knob
 from knobscope.specs.models.writing import Apply, ConfigFile, FileName, Writing, same_value
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.reading.source import show_value
-
-__all__ = ["PLACEHOLDERS", "Clash", "Dbms", "is_factor"]
 
 #: What leads to the server of a run: its ports, its sockets, a configuration file that names either.
 _PLACES = ("{port", "{socket}", "{data}", "{config}")

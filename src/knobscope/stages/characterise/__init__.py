@@ -1,5 +1,3 @@
 """Characterise: what a device prefers, measured by fio."""
 
 from knobscope.stages.characterise.profile import write_profile
-
-__all__ = ["write_profile"]

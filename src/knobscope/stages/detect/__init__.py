@@ -24,37 +24,3 @@ from knobscope.stages.detect.rule_queries import RULE_COLUMNS, check_queries
 from knobscope.stages.detect.rules import find_excuse, is_own_knob, run_rules
 from knobscope.stages.detect.value_order import steps_from
 from knobscope.tables.views import VIEWS
-
-__all__ = [
-    "CONFOUNDED",
-    "IO_RESPONSES",
-    "METRICS",
-    "RULE_COLUMNS",
-    "VIEWS",
-    "Mismatch",
-    "StudyFiles",
-    "WatchedProfile",
-    "build_database",
-    "check_queries",
-    "create_schema",
-    "effects_of_case",
-    "find_busy_share",
-    "find_excuse",
-    "find_runs_behind",
-    "find_stalled_runs",
-    "has_other_unit",
-    "io_marks_comparison",
-    "is_own_knob",
-    "judge_profile",
-    "merge_findings",
-    "most_gain",
-    "read_findings",
-    "read_io_profiles",
-    "read_rows",
-    "replace_effects",
-    "run_rules",
-    "steps_from",
-    "withdraw",
-    "write_findings",
-    "write_rows",
-]

@@ -8,20 +8,3 @@ from knobscope.stages.measure.progress import BlockProgress
 from knobscope.stages.measure.run import Bench, measure_run
 from knobscope.stages.measure.store import RunStore
 from knobscope.stages.measure.validity import RunFailedError, check_result
-
-__all__ = [
-    "Bench",
-    "BlockProgress",
-    "Measurer",
-    "PowerCut",
-    "RunFailedError",
-    "RunStore",
-    "check_result",
-    "count_losses",
-    "cut_case",
-    "loses_more",
-    "measure_run",
-    "open_cutter",
-    "open_measurer",
-    "write_block",
-]

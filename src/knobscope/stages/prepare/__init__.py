@@ -11,16 +11,3 @@ from knobscope.stages.prepare.snapshot import (
     remove_leftovers,
 )
 from knobscope.stages.prepare.version import find_version
-
-__all__ = [
-    "DiskRoom",
-    "Snapshot",
-    "SnapshotFailedError",
-    "copy_snapshot",
-    "estimate_space",
-    "find_version",
-    "load_session",
-    "load_values_of",
-    "prepare_snapshot",
-    "remove_leftovers",
-]

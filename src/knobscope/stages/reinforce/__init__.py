@@ -2,5 +2,3 @@
 
 from knobscope.stages.reinforce.decision import decide
 from knobscope.stages.reinforce.precision import SweepRuns, count_more, measure_precision
-
-__all__ = ["SweepRuns", "count_more", "decide", "measure_precision"]

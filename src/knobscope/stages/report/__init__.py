@@ -1,5 +1,3 @@
 """Report: one page for people, pictures first."""
 
 from knobscope.stages.report.page import render_report
-
-__all__ = ["render_report"]

@@ -2,5 +2,3 @@
 
 from knobscope.stages.select.selection import select_first, select_knobs
 from knobscope.stages.select.warm_start import list_rankings, read_priors
-
-__all__ = ["list_rankings", "read_priors", "select_first", "select_knobs"]

@@ -3,5 +3,3 @@
 from knobscope.stages.tune.schedule import tuning_blocks
 from knobscope.stages.tune.session import count_runs, tune_case
 from knobscope.stages.tune.tuner import make_tuners
-
-__all__ = ["count_runs", "make_tuners", "tune_case", "tuning_blocks"]

@@ -14,8 +14,6 @@ from knobscope.statistics.models.gaussian import GaussianProcess
 from knobscope.statistics.models.mlp import Mlp
 from knobscope.statistics.models.stepwise import StepwiseAnova
 
-__all__ = ["DECIDING", "MODELS", "Model", "make_models"]
-
 
 class Model(Protocol):
     """What a model of the response over configurations has to do."""

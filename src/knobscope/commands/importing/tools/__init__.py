@@ -13,8 +13,6 @@ from knobscope.commands.importing.tools.optuna import read_optuna
 from knobscope.commands.importing.tools.reports import read_pgbench, read_sysbench
 from knobscope.commands.importing.tools.runs import ToolRuns
 
-__all__ = ["TOOLS", "ToolRuns"]
-
 #: Tool -> reader of its files; the second argument says which study or experiment of a storage, None the only one.
 TOOLS: dict[str, Callable[[Sequence[Path], str | None], ToolRuns]] = {
     "optuna": read_optuna,

@@ -18,33 +18,3 @@ from knobscope.stages.report.sections.times import time_figures
 from knobscope.stages.report.sections.traffic import FilesSection, build_files
 from knobscope.stages.report.sections.tuning import build_tuning
 from knobscope.stages.report.sections.waiting import build_waiting
-
-__all__ = [
-    "CaseBudget",
-    "CaseOperationIo",
-    "DevicesSection",
-    "EffectsSection",
-    "FilesSection",
-    "FindingsSection",
-    "RankingSection",
-    "RunsSection",
-    "build_budgets",
-    "build_devices",
-    "build_effects",
-    "build_files",
-    "build_findings",
-    "build_head",
-    "build_io_related",
-    "build_operation_io",
-    "build_ranking",
-    "build_recoveries",
-    "build_runs",
-    "build_statements",
-    "build_tuning",
-    "build_waiting",
-    "draw_pictures",
-    "effects_by_case",
-    "list_fastest",
-    "order_figures",
-    "time_figures",
-]
