@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.arrays import Floats, Ints, average_groups
 from knobscope.statistics.variances import moderate_variances
 
 #: Compared with the size of the response, what is smaller than this is rounding.
@@ -97,10 +97,9 @@ class Cells:
 
     def whiten(self, columns: Floats) -> Floats:
         """Return columns (n, any) whose rows are independent, with the variance of a run."""
-        counts = np.bincount(self.code).astype(float)
-        means = _group_means(columns, self.code, np.maximum(counts, 1))
         part = 1 - np.sqrt(1 - self.share) * self.scale
-        return np.asarray((columns - part[:, None] * means[self.code]) / np.sqrt(1 - self.share))
+        means = average_groups(columns, self.code)
+        return np.asarray((columns - part[:, None] * means) / np.sqrt(1 - self.share))
 
     @property
     def scale(self) -> Floats:
@@ -249,11 +248,6 @@ def contrast_errors(fit: BlockFit, parts: Ints, signs: Floats) -> tuple[Floats, 
 def _quadratic_forms(rows: Floats, matrix: Floats) -> Floats:
     """Return x' A x of each row x: two products, where one einsum over three arrays is many times slower."""
     return np.asarray(np.einsum("ij,ij->i", rows @ matrix, rows))
-
-
-def _group_means(columns: Floats, group: Ints, counts: Floats) -> Floats:
-    sums = [np.bincount(group, column, minlength=len(counts)) for column in columns.T]
-    return np.column_stack(sums) / counts[:, None] if sums else np.zeros((len(counts), 0))
 
 
 def t_probability(estimates: Floats, errors: Floats, degrees: Floats | int) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knobscope.errors import UserError
-from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.arrays import Floats, Ints, average_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,8 +65,8 @@ def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) ->
     cells = np.unique(configuration, return_inverse=True)[1]
     # Sums within configurations removed first: what is left is a fit on block columns alone.
     columns = np.eye(len(distinct))[codes]
-    centred = columns - (_group_means(columns, cells))[cells]
-    inside = response - (_group_means(response[:, None], cells)[:, 0])[cells]
+    centred = columns - average_groups(columns, cells)
+    inside = response - average_groups(response, cells)
     estimate, _, rank, _ = np.linalg.lstsq(centred, inside, rcond=None)
     residual = float(((inside - centred @ estimate) ** 2).sum())
     effect = float((inside**2).sum()) - residual
@@ -78,10 +78,3 @@ def _offsets(configuration: Ints, block: Ints, response: Floats, blocks: int) ->
     offsets = np.zeros(blocks)
     offsets[distinct] = estimate
     return offsets, int(rank)
-
-
-def _group_means(values: Floats, groups: Ints) -> Floats:
-    """Mean of each column per group."""
-    sums = np.zeros((int(groups.max()) + 1, values.shape[1]))
-    np.add.at(sums, groups, values)
-    return np.asarray(sums / np.bincount(groups)[:, None])

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.statistics.arrays import Floats, Ints
+from knobscope.statistics.arrays import Floats, Ints, average_groups
 from knobscope.statistics.design import Settings
 from knobscope.statistics.drift import TOP, overlap_of_top
 from knobscope.statistics.models import Model
@@ -121,11 +121,7 @@ def _coarsen(codes: Ints) -> Ints:
 def _missing_interaction(residual: Floats, codes: Ints, other: Ints) -> float:
     """Return the variance of a gain that an interaction leaves in residuals; below 0 by chance."""
     cell = np.unique(codes * (int(other.max()) + 1) + other, return_inverse=True)[1]
-
-    def means(code: Ints) -> Floats:
-        return np.asarray((np.bincount(code, residual) / np.maximum(np.bincount(code), 1))[code])
-
-    own = residual - means(codes) - means(other) + residual.mean()
+    own = residual - average_groups(residual, codes) - average_groups(residual, other) + residual.mean()
     of_cells = np.bincount(cell, own) / np.bincount(cell)
     explained = float((np.bincount(cell) * of_cells**2).sum())
     levels, cells = len(np.unique(codes)), len(of_cells)
