@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from knobscope.servers.instance import find_free_ports
 from knobscope.specs import ClientHost
 
 _OPTIONS = """\
@@ -64,12 +65,6 @@ def _make_key(path: Path) -> str:
     return path.with_suffix(".pub").read_text()
 
 
-def _find_free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 @contextmanager
 def run_ssh_server(folder: Path) -> Iterator[SshServer]:
     """Yield a server whose keys and files lie in a folder; it is ended at the end, with all its sessions."""
@@ -78,7 +73,7 @@ def run_ssh_server(folder: Path) -> Iterator[SshServer]:
         pytest.skip("needs sshd (openssh-server)")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd wants it, and the system makes it at its start
-    port = _find_free_port()
+    port = find_free_ports()[0]
     (folder / "authorized_keys").write_text(_make_key(folder / "login_key"))
     (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {_make_key(folder / 'host_key')}")
     (folder / "sshd_config").write_text(_OPTIONS.format(folder=folder, port=port))

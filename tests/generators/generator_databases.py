@@ -1,7 +1,6 @@
 """Sessions on SQLite files, and a PostgreSQL server of our own."""
 
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from waiting import PATIENCE_S
 
 from knobscope.generators import Session
 from knobscope.processes import supervise
+from knobscope.servers.instance import find_free_ports
 
 RECORDS = 500
 COLUMNS = ", ".join(f"field{number} text" for number in range(10))
@@ -39,9 +39,7 @@ class Postgres:
         self.user, self.data, self.log = user, home / "data", home / "log"
         self.sockets = home / "s"
         self.server: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = find_free_ports()[0]
         made_as = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
         assert self._run(["initdb", "-D", str(self.data), *made_as]).wait(PATIENCE_S) == 0, self.log.read_text()
 

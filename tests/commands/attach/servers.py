@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket as socket_module
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from loop_devices import Loop
 from waiting import wait_until
 
 from knobscope.processes import find_service_user
+from knobscope.servers.instance import find_free_ports
 
 ROOT = Path(__file__).parents[3]
 
@@ -124,7 +124,7 @@ def _succeeds(*command: str, user: str | None = None) -> bool:
 
 def _postgresql(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
     programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
-    data, port = folder / "data", find_port()
+    data, port = folder / "data", str(find_free_ports()[0])
     socket = ["-h", str(home), "-p", port, "-U", "postgres"]
     run(str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres", "--no-sync", user=user)
     command = [str(programs / "postgres"), "-D", str(data), "-p", port, "-k", str(home), "-c", "shared_buffers=16MB"]
@@ -143,7 +143,7 @@ def _postgresql(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
 
 
 def _mariadb(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
-    data, socket, port = folder / "data", home / "s", find_port()
+    data, socket, port = folder / "data", home / "s", str(find_free_ports()[0])
     install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
     run(*install, "--skip-test-db", user=user)
     command = ["/usr/sbin/mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={socket}", f"--port={port}"]
@@ -165,7 +165,7 @@ def _mariadb(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
 
 
 def _redis(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
-    socket, port = str(home / "s"), find_port()
+    socket, port = str(home / "s"), str(find_free_ports()[0])
     command = ["redis-server", "--port", port, "--unixsocket", socket, "--dir", str(folder)]
     command += ["--appendonly", "yes", "--appendfsync", "always", "--save", ""]
     client = ["redis-cli", "-s", socket]
@@ -180,13 +180,6 @@ def _redis(folder: Path, home: Path, user: str | None) -> tuple[Any, ...]:
         )
 
     return command, lambda: _succeeds(*client, "ping", user=user), finish
-
-
-def find_port() -> str:
-    """A port that nobody listens on."""
-    with socket_module.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
 
 
 def void(_: object) -> None:

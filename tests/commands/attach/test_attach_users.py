@@ -11,7 +11,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from servers import ROOT, find_port
+from servers import ROOT
+
+from knobscope.servers.instance import find_free_ports
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -39,7 +41,7 @@ def test_a_user_attaches_to_own_servers_only(owner: str) -> None:
         pytest.skip("the system's Python cannot import what this one has installed")
     work = Path("/var/tmp") / f"knobscope-attach-users-{os.getpid()}"
     work.mkdir(mode=0o755)
-    attacher, port = _UIDS["knobscope-test-a"], find_port()
+    attacher, port = _UIDS["knobscope-test-a"], str(find_free_ports()[0])
     try:
         write_accounts(work)
         home = work / "data"

@@ -5,8 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from known_times import cause
 
-from knobscope.specs import Case, RuleCause, read_shipped_rule
+from knobscope.specs import Case
 from knobscope.specs.models.quantity import Duration
 from knobscope.stages.remeasure.delays import DELAYED, NO_DELAY, DelayedAnswer
 from knobscope.stages.remeasure.experiment import ITSELF
@@ -62,12 +63,6 @@ def answer(cpu: tuple[float, float], waits: tuple[Waits, Waits], question: Quest
             found.add(name, measure(name, cpu, waits, number + 2), {op: Duration.of_ns(1e3 * DELAY_US[op])})
         else:
             found.note_unused(name)
-    return found
-
-
-def cause(rule: str) -> RuleCause:
-    found = read_shipped_rule(rule).about.cause
-    assert found is not None
     return found
 
 
