@@ -19,8 +19,8 @@
 --        unknown origin, or the time of a flush is unknown (each reported once per case); no interval, or too wide a
 --        one; without watched waits, flushes that rise per operation and not per second, or that take longer, or leave
 --        room for CPU time, or whose fsyncs may account for as much: an fsync also waits for writes and for the journal
---        of the file system. It is taken to last ten times as long as its flush (8 times was seen), and no longer than
---        the device is busier for each operation.
+--        of the file system, for an unknown time. Bounds are the additional busy time of the device per operation and,
+--        unless flushes rise significantly, the share of all flushes that may be additional.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
@@ -89,14 +89,21 @@ judged AS (
         -sign(estimate) * more AS slow_more,
         -- Per operation: the additional flushes, and what each takes longer than one of the faster setting.
         slow_more * net_us AS more_us,
-        of_slower(estimate, more_high, -more_low) * net_us
+        of_slower(estimate, more_high, -more_low) AS most_more,
+        most_more * net_us
             + of_slower(estimate, flushes_before, flushes_before + more) * greatest(net_us - faster_net_us, 0) AS most_us,
         coalesce(matters AND more_q <= getvariable('fdr') AND slow_more > 0, false) AS is_part,
         coalesce(is_part AND more_us >= getvariable('flush_share') * slow_us, false) AS can_be,
         coalesce(matters AND (is_part OR share.by_time) AND is_cause(share, getvariable('flush_share')), false) AS is_it,
+        of_slower(estimate, flushes_before + more, flushes_before) AS slower_flushes,
+        -- Of these, the largest part that may be additional.
+        CASE WHEN is_part THEN 1 ELSE coalesce(
+            least(most_more / nullif(greatest(slower_flushes, 0), 0), 1),
+            sign(most_more)
+        ) END AS most_part,
         coalesce(
-            is_part AND NOT share.by_time AND 10 * more_us >= getvariable('flush_share') * slow_us
-            AND coalesce(more_busy_us >= getvariable('flush_share') * slow_us, true),
+            NOT share.by_time AND getvariable('flush_share') * slow_us
+                <= least(most_part * of_slower(estimate, us_after, us_before), more_busy_us),
             false
         ) AS may_be_fsync,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')
@@ -116,7 +123,7 @@ verdicts AS (
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND flushes_ruled_out) THEN NULL
             WHEN share.by_time AND matters THEN 'noise_of_flushes'
             WHEN is_it THEN 'cpu'
-            WHEN may_be_fsync AND most_us < getvariable('flush_share') * slow_us THEN 'fsync'
+            WHEN may_be_fsync AND is_part AND most_us < getvariable('flush_share') * slow_us THEN 'fsync'
             WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
             WHEN can_be THEN 'same_rate'
             WHEN matters AND slow_more * net_us + greatest(net_us - faster_net_us, 0)
