@@ -122,7 +122,11 @@ class FileRow(RunColumns, OrderColumns, total=False):
         "Path below the data directory, or its last part where no more is known; `journal`, `metadata`, `device` or "
         "`unknown` for what belongs to no file.",
     ]
-    role: Annotated[Text, "`data`, `log`, `temp`, `other`, `journal`, `metadata` or `unknown`."]
+    role: Annotated[
+        Text,
+        "`data`, `log`, `temp`, `other`, `journal`, `metadata` or `unknown`; on a shared device the last also for a "
+        "file that was found in no directory of the data and fits no pattern of the spec: it may be another program's.",
+    ]
     table_name: Annotated[Text | None, "Table in the file; NULL where it holds none, or several."]
     device: Annotated[Text | None, "File system, as MAJ:MIN."]
     inode: Annotated[Unsigned | None, "Inode of the file."]

@@ -66,6 +66,19 @@ def test_roles_and_tables_and_a_whole_sum(tmp_path: Path, postgresql: Dbms) -> N
     write_table(tmp_path / "files.parquet", "files", ({"run_id": "r", **one} for one in rows))
 
 
+def test_a_file_of_a_shared_device_that_fits_no_pattern_may_be_a_programs(tmp_path: Path, postgresql: Dbms) -> None:
+    """Python reads its .pyc files on the disk of the data, say; on a device of its own all files are the DBMS's."""
+    trees = [tree_of(tmp_path)]
+    counts = {"requests": 2, "sequential_requests": 2}
+    known = row(tmp_path, "pg_stat/x", **counts)
+    files = [known, *({**known, "inode": 99 + at, "name": name} for at, name in enumerate(("a.pyc", "pgsql_tmp7.1")))]
+    profile = {"monitor": "bpf", "files": files, "addresses": [], "io_profile": []}
+    for scope, role in (("process", "unknown"), ("device", "other")):
+        rows = list_files({**profile, "scope": scope}, trees, postgresql, TABLES_OF_RUN)
+        roles = {one["file"]: one["role"] for one in rows}
+        assert roles == {"pg_stat/x": "other", "a.pyc": role, "pgsql_tmp7.1": "temp"}
+
+
 def test_files_that_a_program_has_mapped_outside_the_data_are_not_the_dbms(tmp_path: Path, postgresql: Dbms) -> None:
     """As Java's class archive is, which the load client maps; a mapped file of the data stays one."""
     table, archive = tmp_path / "data/base/5/16384.1", tmp_path / "classes.jsa"

@@ -19,7 +19,10 @@ def list_files(profile: Profile, trees: Sequence[FileTree], dbms: Dbms, tables: 
     """
     rows: list[FileRow] = []
     for row in name_files(profile, trees):
-        _add_purpose(row, row.pop("found_by"), dbms, tables)
+        found_by = row.pop("found_by")
+        _add_purpose(row, found_by, dbms, tables)
+        if found_by == "name" and row["role"] == "other" and profile["scope"] == "process":
+            row["role"] = "unknown"  # the device is shared: it may be a file of a program, as a .pyc of Python
         rows.append(row)
     return rows
 
