@@ -169,3 +169,10 @@ def test_what_the_probe_lost_is_counted_and_said(group_commit: Profile) -> None:
     assert (
         "postgres (1\xa0thread, 1\xa0ms): 100\xa0% sleep" in text
     )  # without a spec the WAL writer has its own name only
+
+
+def test_no_pattern_takes_for_ever() -> None:
+    """Where a search tries one way after another, this title would take longer than the universe is old."""
+    assert class_of_thread({"slow": "^(a|aa)+$"}, "worker 7", 4000 * "a" + "!", serves=False) == "worker"
+    assert class_of_thread({"none": "x", "slow": "^(a|aa)+$"}, "worker", 4000 * "a", serves=False) == "slow"
+    assert class_of_thread({"a": "^A", "b": "^B", "c": "B"}, "none", "Bb \udcff\n", serves=True) == "b"

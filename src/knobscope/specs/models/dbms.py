@@ -136,10 +136,10 @@ class Dbms(SpecModel):
     files: Files = Field(default=Files(), description="Which files hold what.")
     threads: dict[ThreadClass, ThreadPattern] = Field(
         default_factory=dict,
-        description="What its threads are for, for `watch: [waits]`: class -> regular expression, searched in the "
-        "thread's name and in the title of its process; the first that is found counts. `session` are the threads that "
-        "serve clients: what an operation waits for is what these wait for. A thread that serves clients and that no "
-        "pattern names is a `session` too, another one is of a class of its own name.",
+        description="What its threads are for, for `watch: [waits]`: class -> regular expression (RE2), searched in "
+        "the thread's name and in the title of its process; the first that is found counts. `session` are the threads "
+        "that serve clients: what an operation waits for is what these wait for. A thread that serves clients and that "
+        "no pattern names is a `session` too, another one is of a class of its own name.",
     )
     session_thread: str | None = Field(
         default=None,
