@@ -106,3 +106,35 @@ def test_too_little_space_is_an_error_of_the_user(tmp_path: Path) -> None:
         opened.require_free(4096, "a page")
         with pytest.raises(UserError, match="a copy of the moon needs"):
             opened.require_free(1 << 60, "a copy of the moon")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "flaw"),
+    [
+        (65534, 0, 0o755, "user 65534"),
+        (0, 65534, 0o775, "group 65534"),
+        (0, 65534, 0o1775, None),
+        (0, 0, 0o777, "anybody"),
+        (54321, 0, 0o755, None),  # nobody has that number
+    ],
+)
+def test_directory_below_one_that_others_may_rename_it_in_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int, group: int, mode: int, flaw: str | None
+) -> None:
+    """They could put a link in its place while root works there. Who became root through sudo may."""
+    device = device_at("theirs/disk")
+    (tmp_path / "theirs/disk").mkdir(parents=True)
+    (tmp_path / "theirs").chmod(mode)
+    os.chown(tmp_path / "theirs", owner, group)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    if flaw is not None:
+        with (
+            pytest.raises(UserError, match=f"{flaw} can rename what is in .*/theirs"),
+            open_device(device, tmp_path, "s"),
+        ):
+            pass
+        monkeypatch.setenv("SUDO_UID", "65534")
+    if flaw != "anybody":
+        with open_device(device, tmp_path, "s") as opened:
+            assert opened.directory.is_dir()

@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -87,14 +88,40 @@ def make_directory(device: str, directory: Path) -> None:
 
 
 def _require_kept(device: str, directory: Path) -> None:
-    """Raise UserError where anybody may put something else in place of a directory of root's."""
-    parent = directory.parent
-    mode = parent.stat().st_mode if os.geteuid() == 0 and parent.is_dir() else 0
-    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise UserError(
-            f"device {device}: anybody can rename what is in {parent} (mode {stat.S_IMODE(mode):04o}), expected a "
-            f"directory in which others cannot write, or may rename only what is theirs: chmod +t {parent}"
-        )
+    """Raise UserError where another user may put something else in place of a directory of root's, or of one above it.
+
+    Who became root through sudo may; so may a user without an account here, as that of a directory which a container
+    mounts.
+    """
+    if os.geteuid() != 0:
+        return
+    own = {0, int(os.environ.get("SUDO_UID", "0"))}  # a group with the number of a user is the user's own
+    for parent in filter(Path.is_dir, directory.parents):
+        status = parent.stat()
+        if (flaw := _find_flaw(status, own)) is not None:
+            raise UserError(
+                f"device {device}: {flaw} can rename what is in {parent} (mode {stat.S_IMODE(status.st_mode):04o}), "
+                "expected directories from / on in which only root can, or others only what is theirs: chown root, or "
+                f"chmod +t, {parent}; name another directory; or run as an ordinary user"
+            )
+
+
+def _find_flaw(status: os.stat_result, own: Collection[int]) -> str | None:
+    """Return who else may rename what is in a directory; None: nobody."""
+    shared = 0 if status.st_mode & stat.S_ISVTX else status.st_mode
+    if shared & stat.S_IWOTH:
+        return "anybody"
+    if shared & stat.S_IWGRP and status.st_gid not in own:
+        return f"group {status.st_gid}"
+    return f"user {status.st_uid}" if status.st_uid not in own and _has_account(status.st_uid) else None
+
+
+def _has_account(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
 
 
 def _require_ours(device: str, directory: Path, status: os.stat_result) -> None:
