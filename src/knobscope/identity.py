@@ -6,9 +6,11 @@ these lead to. Nothing is run to find out: a dry run asks here, too.
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from knobscope.errors import UserError
 from knobscope.generators import client_libraries, has_own_tables
 from knobscope.specs import (
     Case,
@@ -27,6 +29,8 @@ from knobscope.specs import (
 
 #: Raised whenever a change of `prepare` or `measure` makes earlier runs incomparable.
 MEASURE_VERSION = 3
+#: Digests of the programs with which a pipeline began, for its jobs.
+_PROGRAMS_VARIABLE = "KNOBSCOPE_PROGRAMS"
 
 Identity = dict[str, Any]
 
@@ -116,6 +120,28 @@ def _statements_identity(specs: StudySpecs, dbms: Dbms) -> Identity:
 def varied_knobs(specs: StudySpecs, dbms: str) -> list[str]:
     """Return the knobs that configurations of a study set: those it varies, and those of its `baseline`."""
     return sorted({*specs.study.knobs[dbms], *specs.study.baseline.get(dbms, {})})
+
+
+def remember_programs(specs: StudySpecs) -> None:
+    """Let the jobs of this process know with which programs, paths and client libraries it began."""
+    os.environ[_PROGRAMS_VARIABLE] = json.dumps(
+        {f"{specs.study.name} {case}": _digest_programs(specs, case) for case in specs.cases}
+    )
+
+
+def _digest_programs(specs: StudySpecs, case: Case) -> str:
+    generator = specs.generators.get(specs.workloads[case.workload].generator)
+    return hash_identity(_installed(specs.dbms[case.dbms], generator), 16)
+
+
+def require_same_programs(specs: StudySpecs, case: Case) -> None:
+    """Raise UserError where the pipeline of this job began with other programs: one study would have runs of both."""
+    before = json.loads(os.environ.get(_PROGRAMS_VARIABLE, "{}")).get(f"{specs.study.name} {case}")
+    if before not in (None, _digest_programs(specs, case)):
+        raise UserError(
+            f"a program, or a library of the load client, that {case.dbms} runs with was replaced after this call of "
+            "snakemake began, as by an upgrade; call again: all runs of the study are measured with the new one"
+        )
 
 
 def _with_knobs(dbms: Dbms, names: Iterable[str]) -> Dbms:

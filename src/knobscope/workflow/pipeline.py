@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from knobscope.errors import UserError
-from knobscope.identity import data_identity, hash_identity, run_identity, varied_knobs
+from knobscope.identity import data_identity, hash_identity, remember_programs, run_identity, varied_knobs
 from knobscope.processes import PIPELINE_VARIABLE
 from knobscope.specs import SPECS_VARIABLE, Case, StudySpecs, digest_specs, load_study, parse_case, select_fields
 from knobscope.specs.checks.emulation_limits import describe_limits
@@ -97,6 +97,7 @@ class Pipeline:
         """
         if not workflow.local_exec:
             return
+        remember_programs(self.specs)
         try:
             load_study(Path(self.study_file), Path.cwd(), ask_versions=True)
         except UserError as error:
@@ -353,11 +354,10 @@ class Pipeline:
 
     def run_spec(self, case: str, phase: str) -> Dump:
         """What the runs of a case depend on, next to the plan; the same for all its blocks."""
-        if (identity := self._run_specs.get((case, phase))) is None:
-            names = parse_case(case)
-            identity = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
-            self._run_specs[case, phase] = identity
-        return identity
+        names = parse_case(case)
+        if (case, phase) not in self._run_specs:
+            self._run_specs[case, phase] = run_identity(self.specs, names, phase, varied_knobs(self.specs, names.dbms))
+        return self._run_specs[case, phase]
 
     @cached_property
     def _run_specs(self) -> dict[tuple[str, str], Dump]:

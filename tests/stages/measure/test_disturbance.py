@@ -9,18 +9,20 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from knobscope.devices import find_block_device
 from knobscope.errors import UserError
 from knobscope.specs import Program, Workload, load_study
-from knobscope.stages.measure import BlockProgress, Measurer, RunStore
+from knobscope.stages.measure import BlockProgress, Measurer, RunStore, open_measurer
 from knobscope.stages.measure.run import Bench
 from knobscope.stages.plan import plan_sweep
 from knobscope.stages.prepare import load_values_of, prepare_snapshot
 from knobscope.tables import PlanRow
 from knobscope.watch import open_watch
+from knobscope.workflow.pipeline import Pipeline
 
 ROOT = Path(__file__).parents[3]
 MARK = "KNOBSCOPE_TEST_MARK"
@@ -169,3 +171,24 @@ def test_a_program_that_is_replaced_during_the_measurement_ends_it(
         ):
             measurer.measure(rows[1])
         assert len(list(store.directory.glob("*.json"))) == 1
+
+
+def test_a_program_that_is_replaced_between_two_blocks_ends_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each block is a process of its own, which knows the program that it finds, and not that of the blocks before."""
+    (tmp_path / "program").write_text("of one version")
+    specs = load_study(ROOT / "specs/studies/quickstart.yaml", ROOT)
+    more = {"paths": {"more": Program(find=[str(tmp_path / "program")])}}
+    specs.dbms["sqlite"] = specs.dbms["sqlite"].model_copy(update=more)
+    monkeypatch.setenv("KNOBSCOPE_PROGRAMS", "{}")
+    Pipeline(specs, "specs/studies/quickstart.yaml").check_versions(SimpleNamespace(local_exec=True))
+    progress = BlockProgress("test", 2, {})
+    for content, error in (("of one version", FileNotFoundError), ("of another one", UserError)):
+        (tmp_path / "program").write_text(content)
+        says = "was replaced after this call of snakemake began" if error is UserError else "no-profile"
+        with (
+            pytest.raises(error, match=says),
+            open_measurer(specs, specs.cases[0], ROOT, tmp_path / "no-profile", tmp_path, progress),
+        ):
+            pass

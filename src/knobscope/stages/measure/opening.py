@@ -11,6 +11,7 @@ from typing import Literal
 
 from knobscope.devices import OpenDevice, open_device, open_locked
 from knobscope.errors import UserError
+from knobscope.identity import require_same_programs
 from knobscope.specs import Case, StudySpecs, Value, with_filesystem
 from knobscope.stages.measure.block import Measurer
 from knobscope.stages.measure.care import DeviceCare
@@ -41,6 +42,7 @@ def open_measurer(
 
     `traces`: directory for a trace of every run, a directory each.
     """
+    require_same_programs(specs, case)
     facts = read_document(profile, DeviceProfile)
     workload = specs.workloads[case.workload]
     with ExitStack() as stack:
