@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,15 +65,14 @@ class LoadResult:
     statements: Sequence[dict[str, Any]] = field(default=())  # by transaction and table, as in table `statements`
     sessions: Sequence[SessionOperation] = field(default=())  # only where it was asked for, warm-up included
     first_failure: str | None = None  # what the DBMS or its driver said when the first operation failed
+    effective: Mapping[str, str] | None = None  # values in force after the window, as the first connection was answered
     checks_of_output: Sequence[Check] = field(default=())
     in_flight: int | None = None
     interval_s: float | None = None
 
 
-def parse_result(
-    read: Callable[[str], str], checks: Sequence[dict[str, Any]] = (), in_flight: int | None = None
-) -> LoadResult:
-    """Return the figures of a finished run, whose files `read` gives by their names, and take its `checks` along."""
+def parse_result(read: Callable[[str], str], checked: Mapping[str, Any], in_flight: int | None = None) -> LoadResult:
+    """Return the figures of a finished run, whose files `read` gives by their names, and what its last event says."""
     summary = json.loads(read(SUMMARY))
     intervals = [_typed(row) for row in csv.DictReader(read(INTERVALS).splitlines())]
     window_s, failure = summary["window_s"], summary["first_failure"]
@@ -81,9 +80,10 @@ def parse_result(
         window_s,
         summary["operations"],
         intervals,
-        checks,
+        checked["checks"],
         summary["statements"],
         first_failure=failure,
+        effective=checked["effective"] or None,
         in_flight=in_flight,
     )
 

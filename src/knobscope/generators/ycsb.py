@@ -175,9 +175,9 @@ class YcsbRun:
 
     def result(self) -> LoadResult:
         """Return the figures, once `wait_measured` has returned, and wait until the data was checked, if it is."""
-        checks = self._wait_for("checked", _CHECK_S)["checks"]
+        checked = self._wait_for("checked", _CHECK_S)
         try:
-            result = parse_result(self._read, checks, self._session.threads)
+            result = parse_result(self._read, checked, self._session.threads)
             require_consistent(result)
             if self._logs_sessions:
                 result = replace(result, sessions=parse_sessions(self._read(SESSIONS)))

@@ -177,7 +177,11 @@ class PhaseRow(RunColumns, total=False):
 
 
 class EffectiveValueRow(RunColumns, total=False):
-    """What was asked of each knob in a run, and what the DBMS said is in force."""
+    """What was asked of each knob in a run, and what the DBMS said is in force.
+
+    It is asked before the load and, where a connection of the load client can be asked, again after the window: a run
+    in which a value has changed by then is invalid.
+    """
 
     knob: Annotated[Text, "Knob."]
     requested: Annotated[Text, "Value that was asked for, as the DBMS writes it."]

@@ -24,13 +24,11 @@ from knobscope.devices import (
     make_scattering_directory,
     read_filesystem,
 )
-from knobscope.generators import Connected, LoadResult, SessionOperation
+from knobscope.generators import LoadResult, SessionOperation
 from knobscope.processes import find_service_user, make_shared_directory, number_threads, read_tail
 from knobscope.servers import (
     Instance,
     Server,
-    ask_instance,
-    compare_effective,
     count_rows,
     limit_memory,
     open_instance,
@@ -49,7 +47,8 @@ from knobscope.stages.measure.complaints import tell_complaints
 from knobscope.stages.measure.disturbance import notice_disturbance, telling_of_limit
 from knobscope.stages.measure.elsewhere import reach_client_machine
 from knobscope.stages.measure.file_roles import list_files, name_rows, sum_waits_by_file
-from knobscope.stages.measure.layout import find_layout, group_trees, list_layout_io, moved_parts, read_trees
+from knobscope.stages.measure.in_force import check_knobs, check_knobs_again
+from knobscope.stages.measure.layout import group_trees, list_layout_io, moved_parts, read_trees
 from knobscope.stages.measure.load import start_load
 from knobscope.stages.measure.operation_io import find_session_question, list_operation_io, locate_sessions
 from knobscope.stages.measure.phases import PhaseClock
@@ -249,7 +248,7 @@ def _carry_out(
         stack.enter_context(client)
         connected = client.wait_connected(_GRACE_S * 2)
         clock.end("connect")
-        _check_knobs(bench, instance, configuration, connected, record)
+        check_knobs(instance, configuration, connected, bench.scratch, bench.layout, record)
         root = server.pid if server else client.root_pid
         threads = number_threads(root) if question is not None else {}
         bench.watch.follow([root])
@@ -262,19 +261,14 @@ def _carry_out(
         profile, record["run"]["other_measurements"] = bench.watch.end(), max(others, count_other_users())
         after = count_rows(instance) if bench.counts_statements else Counter()
         trees += read_trees(instance)
-        grouped = group_trees(trees, bench.layout)
-        record["files"] = list_files(profile, grouped[None], dbms, tables)
-        for device, device_profile in profile.get("elsewhere", {}).items():
-            record["files"] += list_files(device_profile, grouped[device], dbms, tables)
-        record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
-        record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
-        record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
+        _record_files(bench, profile, trees, tables, record)
         if server is not None and not server.is_alive:
             raise RunFailedError("invalid", "the server died during the run", read_tail(log))
         result = client.result()
         check_watched(late_s, result.window_s)
         record["statements"] = list_statements(result.statements, before, after, workload)
         _record_result(bench, result, profile, record)
+        check_knobs_again(instance, configuration, result.effective, record)
         clock.end("collect")
         if crash is not None:
             crash.write()
@@ -282,23 +276,16 @@ def _carry_out(
     return trees, locate_sessions(result.sessions, threads, dbms)
 
 
-def _check_knobs(
-    bench: Bench, instance: Instance, configuration: Mapping[str, Value], connected: Connected, record: RunRecord
+def _record_files(
+    bench: Bench, profile: Profile, trees: Sequence[FileTree], tables: Mapping[str, str], record: RunRecord
 ) -> None:
-    effective = {**connected.effective, **ask_instance(instance)}
-    effective |= find_layout(instance, effective, bench.scratch, bench.layout)
-    rows, differing = compare_effective(instance.dbms, configuration, effective)
-    record["effective_values"] = rows
-    disagree = {knob: values for knob, values in connected.disagree.items() if knob in configuration}
-    if differing or disagree:
-        reasons = [_describe_difference(row) for row in rows if row["knob"] in differing]
-        reasons += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
-        raise RunFailedError("invalid", "not in force: " + ", ".join(reasons))
-
-
-def _describe_difference(row: EffectiveValueRow) -> str:
-    requested = f"{row['knob']}={row['requested']}"
-    return f"{requested} is not read back" if row["effective"] is None else f"{requested} reads back {row['effective']}"
+    dbms, grouped = bench.dbms, group_trees(trees, bench.layout)
+    record["files"] = list_files(profile, grouped[None], dbms, tables)
+    for device, device_profile in profile.get("elsewhere", {}).items():
+        record["files"] += list_files(device_profile, grouped[device], dbms, tables)
+    record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
+    record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
+    record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
 
 
 def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:

@@ -16,6 +16,8 @@ import site.ycsb.DBException;
 final class ClientRun {
   /** How long operations may still take after the window, before the data is checked all the same. */
   private static final int REST_S = 10;
+  /** How long they may take before the values in force are not read back once more. */
+  private static final int FREE_S = 1;
 
   private static ClientRun shared;
 
@@ -26,6 +28,7 @@ final class ClientRun {
   private final CountDownLatch never = new CountDownLatch(1);
   private final CountDownLatch atRest;
   private final List<Map<String, String>> effective = new ArrayList<>();
+  private volatile DB first; // the connection that `effective` begins with
   private volatile Closing closing;
   private int finished;
 
@@ -66,6 +69,7 @@ final class ClientRun {
     Map<String, String> values = readback.ask(binding);
     synchronized (this) {
       effective.add(values);
+      first = effective.size() == 1 ? binding : first;
       // Only now: threads that the DBMS made for itself while it was opened have the name of the thread that made them.
       Thread.currentThread().setName("session-" + effective.size());
       if (effective.size() == settings.threads()) {
@@ -105,12 +109,16 @@ final class ClientRun {
     Runtime.getRuntime().halt(0);
   }
 
-  private void writeConnected(JsonGenerator json) throws IOException {
+  private static void writeEffective(JsonGenerator json, Map<String, String> values) throws IOException {
     json.writeObjectFieldStart("effective");
-    for (Map.Entry<String, String> knob : effective.get(0).entrySet()) {
+    for (Map.Entry<String, String> knob : values.entrySet()) {
       json.writeStringField(knob.getKey(), knob.getValue());
     }
     json.writeEndObject();
+  }
+
+  private void writeConnected(JsonGenerator json) throws IOException {
+    writeEffective(json, effective.get(0));
     json.writeArrayFieldStart("disagree");
     for (Readback.Disagreement disagreement : Readback.compare(effective)) {
       json.writeStartObject();
@@ -149,7 +157,7 @@ final class ClientRun {
     }
   }
 
-  /** After the measured window: lets operations under way come to their end, has the data checked, ends the client. */
+  /** After the measured window: waits for operations under way, has data checked and knobs read back, ends the client. */
   private void close() {
     try {
       List<Closing.Check> checks = List.of();
@@ -157,15 +165,18 @@ final class ClientRun {
         atRest.await(REST_S, TimeUnit.SECONDS);
         checks = closing.afterRun(connect());
       }
-      emitChecks(checks);
+      // A connection serves one thread at a time; an operation that takes longer is not waited for.
+      boolean isFree = atRest.await(FREE_S, TimeUnit.SECONDS);
+      emitChecks(checks, isFree ? readback.ask(first) : Map.of());
       Runtime.getRuntime().halt(0);
     } catch (DBException | InterruptedException | RuntimeException e) {
       Failures.die("cannot check the data: " + Failures.describe(e));
     }
   }
 
-  private static void emitChecks(List<Closing.Check> checks) {
+  private static void emitChecks(List<Closing.Check> checks, Map<String, String> effective) {
     Events.emit("checked", json -> {
+      writeEffective(json, effective);
       json.writeArrayFieldStart("checks");
       for (Closing.Check check : checks) {
         json.writeStartObject();

@@ -1,0 +1,36 @@
+"""Values that are no longer in force when the window is over."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from measured_runs import load_and_measure
+from shipped_specs import shipped_dbms, shipped_workload
+
+from knobscope.generators import YcsbRun
+
+pytestmark = pytest.mark.real
+
+WORKLOAD = shipped_workload("ycsb-a", records=1000, threads=2, warmup_s=0.5, measure_s=1, interval_s=0.25)
+
+
+@pytest.mark.parametrize("becomes", ["always", "everysec"])
+def test_a_setting_that_changes_in_the_window_makes_the_run_invalid(
+    open_directory: Path, monkeypatch: pytest.MonkeyPatch, becomes: str
+) -> None:
+    end = YcsbRun.wait_measured
+
+    def wait_measured(self: YcsbRun, timeout: float) -> int:
+        socket = self._session.connection["redis.socket"]
+        subprocess.run(["redis-cli", "-e", "-s", socket, "config", "set", "appendfsync", becomes], check=True)
+        return end(self, timeout)
+
+    monkeypatch.setattr(YcsbRun, "wait_measured", wait_measured)
+    record = load_and_measure(shipped_dbms("redis"), WORKLOAD, open_directory, {"appendfsync": "everysec"})
+    run = record["run"]
+    if becomes == "everysec":
+        assert run["status"] == "ok", run
+        return
+    assert run["status"] == "invalid"
+    assert run["reason"] == "no longer in force when the window was over: appendfsync=everysec reads back always"
+    assert [row["effective"] for row in record["effective_values"]] == ["always"]
