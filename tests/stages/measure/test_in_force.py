@@ -1,6 +1,7 @@
-"""Values that are no longer in force when the window is over."""
+"""Values that are no longer in force when the window is over, or not for the connections of the load."""
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,16 @@ def test_a_setting_that_changes_in_the_window_makes_the_run_invalid(
     assert run["status"] == "invalid"
     assert run["reason"] == "no longer in force when the window was over: appendfsync=everysec reads back always"
     assert [row["effective"] for row in record["effective_values"]] == ["always"]
+
+
+@pytest.mark.parametrize("in_url", ["", "&sessionVariables=sort_buffer_size=65536"])
+def test_a_session_with_another_value_than_the_server_makes_the_run_invalid(open_directory: Path, in_url: str) -> None:
+    mariadb = shipped_dbms("mariadb")
+    assert mariadb.connection is not None
+    properties: Mapping[str, str] = mariadb.connection.properties
+    url = {**properties, "jdbc.url": properties["jdbc.url"] + in_url}
+    dbms = mariadb.model_copy(update={"connection": mariadb.connection.model_copy(update={"properties": url})})
+    value = next(value for value in mariadb.knobs["sort_buffer_size"].values or [] if value != 65536)
+    run = load_and_measure(dbms, WORKLOAD, open_directory, {"sort_buffer_size": value})["run"]
+    assert run["status"] == ("invalid" if in_url else "ok"), run
+    assert not in_url or f"not in force: sort_buffer_size={value} reads back 65536" in run["reason"]
