@@ -21,10 +21,10 @@ def test_work_of_this_process_shows() -> None:
 
 def test_waiting_for_storage_is_idle_and_stolen_time_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([[0] * 8, [10, 0, 10, 30, 40, 0, 0, 10]])  # user, nice, system, idle, iowait, irq, softirq, steal
-    monkeypatch.setattr(processors, "_read_ticks", lambda: next(ticks))
+    monkeypatch.setattr(processors, "read_ticks", lambda: next(ticks))
     assert ProcessorMeter().busy_share() == pytest.approx(0.3)
 
 
 def test_no_time_has_no_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processors, "_read_ticks", lambda: [1] * 8)
+    monkeypatch.setattr(processors, "read_ticks", lambda: [1] * 8)
     assert ProcessorMeter().busy_share() is None

@@ -56,6 +56,12 @@ def find_loop(device: Device, root: Path) -> BlockDevice:
     return find_block_device(Path("/dev", str(_folder_of(device, root).find_loop())))
 
 
+def find_warden(device: Device, root: Path) -> int | None:
+    """Return the process that runs the program of a modelled device that is up; None for other devices."""
+    is_modelled = device.emulate is not None and device.emulate.model is not None
+    return int(_folder_of(device, root).warden.read_text()) if is_modelled else None
+
+
 def undo_settings(device: Device, root: Path) -> None:
     """Undo what a killed run has set of the kernel for an emulated device; its disk must be locked."""
     folder = _folder_of(device, root)

@@ -14,7 +14,7 @@ from pathlib import Path
 from knobscope.devices.block import BlockDevice, find_block_device
 from knobscope.devices.calibration import ensure_calibrated
 from knobscope.devices.disks import find_tier
-from knobscope.devices.emulation import bring_up, find_loop, take_down, undo_settings
+from knobscope.devices.emulation import bring_up, find_loop, find_warden, take_down, undo_settings
 from knobscope.devices.lock import device_lock
 from knobscope.devices.mounts import find_mount
 from knobscope.devices.own_directory import hold_directory, make_directory
@@ -37,6 +37,7 @@ class OpenDevice:
     tier: Tier
     filesystem: str
     dedicated: bool  # nothing but the DBMS uses the file system
+    program: int | None = None  # process that answers as a modelled device, itself or through a child
 
     @property
     def free_bytes(self) -> int:
@@ -98,7 +99,9 @@ def open_device(device: Device, root: Path, study: str) -> Iterator[OpenDevice]:
         tier = find_tier(block) if device.tier == "auto" else device.tier
         filesystem = find_mount(directory).filesystem
         try:
-            yield OpenDevice(device.name, directory, block, tier, filesystem, device.is_dedicated)
+            yield OpenDevice(
+                device.name, directory, block, tier, filesystem, device.is_dedicated, find_warden(device, root)
+            )
         finally:
             _remove_if_empty(descriptor, directory)
     finally:

@@ -124,6 +124,13 @@ class RunRow(RunColumns, CaseColumns, MonitorFacts, ClientFacts, total=False):
         "Share of all cores' time in the window in which anything ran on the DBMS's machine: also the load client and "
         "a modelled device. Time that the host of a virtual machine took away counts.",
     ]
+    other_cpu_share: Annotated[
+        Real | None,
+        "Share of all cores' time in the window that programs took which have no part in the run: neither DBMS, load "
+        "client, monitor nor modelled device. Also time that the host of a virtual machine took away. Programs that "
+        "are not in /proc, such as those of other containers, are missing.",
+    ]
+    other_programs: Annotated[Text | None, "The largest of these with their shares."]
     other_measurements: Annotated[
         Count | None,
         "Other processes of knobscope that had a disk of this machine for themselves, to measure or to load data, "

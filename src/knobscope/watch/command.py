@@ -20,6 +20,7 @@ from knobscope.watch.conclusion import conclude
 from knobscope.watch.files import FileTree, mounts_on, name_files, search_device
 from knobscope.watch.interface import FileScope, ProbeName, Profile, Scope, Watch
 from knobscope.watch.opening import LIGHT_HELP, open_watch
+from knobscope.watch.other_programs import OtherPrograms
 from knobscope.watch.recording import require_replaceable
 from knobscope.watch.text import format_profile
 
@@ -103,11 +104,13 @@ def _watch_command(command: Sequence[str], watch: Watch, write_back: Callable[[]
     with _child_decides(child):
         watch.follow([child.pid])
         watch.begin()
+        others = OtherPrograms([os.getpid()])
         os.write(opener, b"!")
         os.close(opener)
         ended = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # not yet reaped: its CPU time is still there
         write_back()
         profile = watch.end()
+        profile["other_programs"] = others.list_shares()
     child.wait()
     code = ended.si_status if ended and ended.si_code == os.CLD_EXITED else 128 - child.returncode
     return code, profile

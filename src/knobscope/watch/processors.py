@@ -11,17 +11,18 @@ class ProcessorMeter:
     """Measures from its making on."""
 
     def __init__(self) -> None:
-        self._before = _read_ticks()
+        self._before = read_ticks()
 
     def busy_share(self) -> float | None:
         """Return the share of all processors' time in which something ran; None where no tick has gone by.
 
         Time that the host of a virtual machine took away (steal) counts as busy: it was not available.
         """
-        spent = [now - before for now, before in zip(_read_ticks(), self._before, strict=True)]
+        spent = [now - before for now, before in zip(read_ticks(), self._before, strict=True)]
         total = sum(spent)
         return 1 - (spent[_IDLE] + spent[_IOWAIT]) / total if total else None
 
 
-def _read_ticks() -> list[int]:
+def read_ticks() -> list[int]:
+    """Return the ticks of all processors since boot, by what they did."""
     return [int(field) for field in _STAT.read_text().split("\n", 1)[0].split()[1 : _COUNTED + 1]]

@@ -92,6 +92,13 @@ class LevelRow(TypedDict):
     write_amplification: float | None
 
 
+class OtherProgram(TypedDict):
+    """A program that was not measured."""
+
+    name: str
+    cpu_share: float  # of all cores' time
+
+
 class LatencyRow(TypedDict, total=False):
     """Exact latency of the requests of a trace."""
 
@@ -128,6 +135,7 @@ class Profile(MonitorFacts):
 
     # Of a live run, not of a trace.
     machine_cpu_share: NotRequired[float | None]  # of all processors' time, in which anything ran on this machine
+    other_programs: NotRequired[list[OtherProgram]]  # what kept the processors busy apart from the server or command
     busy_share: NotRequired[float | None]
     mean_depth: NotRequired[float | None]
     depth_one_share: NotRequired[float | None]

@@ -16,6 +16,7 @@ from knobscope.text.formats import (
 )
 from knobscope.text.text_table import align
 from knobscope.watch.interface import Profile
+from knobscope.watch.other_programs import NOTICEABLE_SHARE, describe_others, sum_shares
 from knobscope.watch.text_calls import format_calls
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
@@ -86,13 +87,21 @@ def _format_run(profile: Profile) -> str:
     facts = [
         format_seconds(profile["duration_s"]),
         f"CPU {format_seconds(profile['cpu_s'])}",
-        f"all processors busy for {format_share(profile['machine_cpu_share'])}",
+        f"all processors busy for {format_share(profile['machine_cpu_share'])}{_format_others(profile)}",
         f"monitor {profile['monitor']}",
     ]
     if profile["monitor"] == "bpf":
         facts.append(f"scope {profile['scope']}")
         facts += [f"unattributed {format_share(profile['unattributed_share'])} of the device's data requests"]
     return ", ".join(facts)
+
+
+def _format_others(profile: Profile) -> str:
+    """Name programs that kept processors busy, other than the command."""
+    others = profile.get("other_programs", [])
+    if sum_shares(others) < NOTICEABLE_SHARE:
+        return ""
+    return f" (other programs: {describe_others(others)})"
 
 
 def format_losses(profile: Mapping[str, Any]) -> str:

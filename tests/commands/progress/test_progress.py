@@ -76,6 +76,15 @@ def test_that_somebody_else_measures_is_said_once(specs: StudySpecs, capsys: pyt
     assert "another process" not in capsys.readouterr().err
 
 
+def test_a_line_names_other_programs_that_computed(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = BlockProgress("a block", 2, {})
+    progress.report({**OK, "other_cpu_share": 0.3, "other_programs": "make 30 %"}, {}, 1)
+    progress.report({**OK, "other_cpu_share": 0.01, "other_programs": "cron 1 %"}, {}, 1)
+    disturbed, quiet = capsys.readouterr().err.splitlines()
+    assert "/s (other programs took 30 % of the processors: make 30 %)  default" in disturbed
+    assert "other programs" not in quiet
+
+
 def test_no_run_has_no_state(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     assert read_progress(tmp_path / "empty.jsonl") is None

@@ -1,6 +1,7 @@
 """Runs on real servers: what counts, what does not, and that nothing is left."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,6 +85,20 @@ def test_a_run_knows_that_another_process_measures_meanwhile(
             other.kill()
             lock.unlink()
     assert run["other_measurements"] >= 1
+
+
+def test_a_run_knows_what_other_programs_took(
+    measure: Measure, sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    """One that is no child of ours, as it would be in a shell of its own."""
+    spin = ["sh", "-c", f"{sys.executable} -c 'while True: pass' > /dev/null & echo $!"]
+    pid = int(subprocess.run(spin, stdout=subprocess.PIPE, check=True).stdout)
+    try:
+        run = measure(sqlite, short_workload, tmp_path, {"synchronous": "off"})["run"]
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    assert run["other_cpu_share"] > 0.2 / (os.cpu_count() or 1)
+    assert "python" in run["other_programs"]
 
 
 def test_a_value_that_is_not_in_force_makes_the_run_invalid(

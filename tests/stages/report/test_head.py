@@ -78,6 +78,16 @@ def test_runs_that_shared_the_machine_are_a_limit(render_head: Render, page: Pag
     assert "Other measurements" not in page.text
 
 
+def test_runs_in_which_other_programs_computed_are_a_limit(render_head: Render, page: Page) -> None:
+    disturbed = render_head(
+        "UPDATE runs SET other_cpu_share = if(device = 'fast-flash', 0.31, 0.01), other_programs = '<make> 31 %'"
+    )
+    said = sureness(disturbed, "Other programs")
+    assert "runs in which other programs took 5 % or more of the processors' time, up to 31 % (<make> 31 %)" in said
+    assert said.endswith("poor (good: none)")
+    assert "Other programs" not in page.text
+
+
 @pytest.mark.parametrize(
     ("operations", "said"),
     [

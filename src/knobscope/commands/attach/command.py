@@ -1,6 +1,7 @@
 """`knobscope attach`: diagnoses a DBMS server that runs already, where it is."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from knobscope.durable_files import write_text
 from knobscope.errors import UserError
 from knobscope.specs.models.quantity import Duration
 from knobscope.tables import DeviceProfile
-from knobscope.watch import Watch, open_watch
+from knobscope.watch import OtherPrograms, Watch, open_watch
 from knobscope.watch.opening import LIGHT_HELP, LIGHT_RATE
 from knobscope.watch.text import format_losses
 
@@ -118,10 +119,12 @@ class _Window:
         self._watch.begin()
         if not self.is_alive():  # another process may have its number, and be watched by now
             raise UserError(f"attach: process {self._subject.target.pid} has ended")
+        others = OtherPrograms([os.getpid(), *self._subject.target.list_processes()])
         self._announce()
         sums, surroundings = read_sums(data.block, self._subject.target), self._read_surroundings()
         self._wait(seconds)
         profile = self._watch.end()
+        profile["other_programs"] = others.list_shares()
         window_sums = (sums, read_sums(data.block, self._subject.target)) if profile["monitor"] != "bpf" else None
         limits = format_losses(profile).splitlines()
         trees, both = before, None

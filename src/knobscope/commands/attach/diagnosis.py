@@ -21,6 +21,7 @@ from knobscope.tables import DeviceProfile
 from knobscope.tables.detection import FindingRow
 from knobscope.text.formats import format_count, format_rate, format_seconds, join_words, loosen_units, plural
 from knobscope.watch import FileTree, Profile
+from knobscope.watch.other_programs import NOTICEABLE_SHARE, describe_others, sum_shares
 
 _INTERVAL_S = 0.1  # of the series
 _SAMPLED = (
@@ -163,6 +164,10 @@ def diagnose(
     conclusion = conclude(facts, budget, lambda fault: find_cause(fault, evidence))
     advice = list_advice(subject.running, MECHANISMS.get(conclusion.at_fault, ()), subject.settings)
     sentences = [*conclusion.sentences, *(describe_sums(*sums, profile["monitor"]) if sums is not None else [])]
+    if sum_shares(others := profile.get("other_programs", [])) >= NOTICEABLE_SHARE:
+        sentences.append(
+            f"Other programs, clients on this machine included, keep processors busy: {describe_others(others)}."
+        )
     if looks := profile.get("wait_samples"):
         sentences.append(_SAMPLED.format(looks=format_count(looks)))
     if device is not None:

@@ -37,6 +37,7 @@ _FIGURES: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "latency_p95_us": ("95th percentile of latency", format_micros),
     "cpu_share": ("CPU of the DBMS, share of all cores", format_share),
     "machine_cpu_share": ("CPU of all that ran, share of all cores", format_share),
+    "other_cpu_share": ("CPU of programs that have no part in the runs, share of all cores", format_share),
 }
 
 

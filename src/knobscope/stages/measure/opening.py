@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +75,7 @@ def open_measurer(
             "recovery" in specs.study.measure,
             "statements" in specs.study.measure,
             _unit(profile),
+            _list_helpers(opened.values()),
         )
         store = RunStore(store_directory)
         if watch.reason is not None and store.was_watched_by_bpf:
@@ -97,13 +98,24 @@ def open_measurer(
             shutil.rmtree(opened.directory / "runs", ignore_errors=True)  # of a run that was killed
             watch = stack.enter_context(_open_watches(specs, opened, {}, profile, traces))
             room = _open_room(specs, opened, root)
-            return replace(bench, scratch=opened.directory, watch=watch, room=room, blocks=[opened.block])
+            return replace(
+                bench,
+                scratch=opened.directory,
+                watch=watch,
+                room=room,
+                blocks=[opened.block],
+                helpers=_list_helpers([opened]),
+            )
 
         try:
             care = DeviceCare({name: (specs.devices[name], opened_device) for name, opened_device in opened.items()})
             yield Measurer(specs, case, bench, facts["tier"], store, progress, care, on_filesystem)
         finally:
             _remove_parts(layout)
+
+
+def _list_helpers(devices: Iterable[OpenDevice]) -> list[int]:
+    return [device.program for device in devices if device.program is not None]
 
 
 def _open_room(specs: StudySpecs, device: OpenDevice, root: Path) -> DiskRoom:

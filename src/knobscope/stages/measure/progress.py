@@ -11,10 +11,12 @@ from typing import Any
 from knobscope.durable_files import blame_content, create_file
 from knobscope.specs import Value
 from knobscope.tables import RunRow
-from knobscope.text.formats import format_rate, format_seconds, loosen_units
+from knobscope.text.formats import format_rate, format_seconds, format_share, loosen_units
+from knobscope.watch.other_programs import NOTICEABLE_SHARE
 
 #: A study of all knobs changes dozens in each configuration; a line names so many, or all but one of so many.
 _NAMED = 6
+_KEPT = ("run_id", "status", "reason", "throughput_ops", "other_cpu_share", "other_programs")
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class BlockProgress:
     def _record(self, run: RunRow, configuration: Mapping[str, Value]) -> dict[str, Any]:
         """Count a run that is done; the first one replaces what an earlier call has left in the file."""
         changed = {name: value for name, value in configuration.items() if value != self.default.get(name)}
-        entry = {key: run.get(key) for key in ("run_id", "status", "reason", "throughput_ops")} | {"changed": changed}
+        entry = {key: run.get(key) for key in _KEPT} | {"changed": changed}
         if self.file is not None:
             if not self.done:
                 os.close(create_file(self.file))
@@ -105,7 +107,11 @@ class BlockProgress:
 
 def _describe_result(run: Mapping[str, Any]) -> str:
     ok = run["status"] == "ok"
-    return loosen_units(format_rate(run["throughput_ops"])) if ok else f"{run['status']}: {run['reason']}"
+    result = format_rate(run["throughput_ops"]) if ok else f"{run['status']}: {run['reason']}"
+    others = run.get("other_cpu_share") or 0.0
+    if ok and others >= NOTICEABLE_SHARE:
+        result += f" (other programs took {format_share(others)} of the processors: {run['other_programs']})"
+    return loosen_units(result) if ok else result
 
 
 def _describe_change(changed: Mapping[str, Value]) -> str:

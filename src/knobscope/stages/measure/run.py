@@ -66,7 +66,16 @@ from knobscope.tables import (
     RunRow,
     select_columns,
 )
-from knobscope.watch import FileTree, Profile, Watch, make_wait_columns, sum_waits
+from knobscope.watch import (
+    FileTree,
+    OtherPrograms,
+    Profile,
+    Watch,
+    describe_others,
+    make_wait_columns,
+    sum_shares,
+    sum_waits,
+)
 
 #: Class of the processes that keep a server or client in its namespaces, which are followed with it -> their titles.
 _OWN_THREADS = {"knobscope": re.escape(str(Path(__file__).parents[2]))}
@@ -92,6 +101,7 @@ class Bench:
     measures_recovery: bool = False  # after the window
     counts_statements: bool = False  # by the server
     unit: int | None = None  # by which requests are aligned, in bytes
+    helpers: Sequence[int] = ()  # processes that answer for modelled devices, whose children do so too
     series: set[tuple[Any, ...]] = field(default_factory=set)  # of earlier runs, to find copied ones
 
     @property
@@ -255,10 +265,12 @@ def _carry_out(
         measuring_ns = client.wait_measuring(workload.warmup_s + _GRACE_S)
         bench.watch.begin()
         late_s = (time.time_ns() - measuring_ns) / 1e9
+        other_programs = OtherPrograms([os.getpid(), *bench.helpers])
         before = count_rows(instance) if bench.counts_statements else Counter()
         client.wait_measured(workload.measure_s + _GRACE_S)
         clock.end("load")
         profile, record["run"]["other_measurements"] = bench.watch.end(), max(others, count_other_users())
+        record["run"] |= _describe_others(other_programs)
         after = count_rows(instance) if bench.counts_statements else Counter()
         trees += read_trees(instance)
         _record_files(bench, profile, trees, tables, record)
@@ -286,6 +298,11 @@ def _record_files(
     record["file_access"] = [*name_rows(profile.get("file_access", []), trees, dbms, tables)]
     record["faults"] = [*name_rows(profile.get("faults", []), trees, dbms, tables)]
     record["wait_files"] = sum_waits_by_file(profile.get("wait_files", []), trees, dbms, tables)
+
+
+def _describe_others(programs: OtherPrograms) -> RunRow:
+    shares = programs.list_shares()
+    return {"other_cpu_share": sum_shares(shares), "other_programs": describe_others(shares)}
 
 
 def _record_result(bench: Bench, result: LoadResult, profile: Profile, record: RunRecord) -> None:

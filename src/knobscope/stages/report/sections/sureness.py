@@ -10,6 +10,7 @@ from knobscope.stages.report.sections.guards import Controls
 from knobscope.stages.report.sections.runs import run_noise
 from knobscope.study_data.study import StudyData, name_case
 from knobscope.text.formats import format_count, format_number, format_share, join_words, plural
+from knobscope.watch.other_programs import NOTICEABLE_SHARE
 
 #: Standard deviations of a run (natural-log ratios) below which noise is good, and fair.
 _LITTLE_NOISE, _MUCH_NOISE = 0.05, 0.15
@@ -35,7 +36,7 @@ def list_sureness(data: StudyData, controls: Controls | None) -> list[Sureness]:
     """Return the tiles of a study; those that have nothing to say are left out."""
     noises = [noise for case in data.measured_cases if (noise := run_noise(data, case)) is not None]
     drift = _drift(data, max(noises, default=0.0))
-    tiles = (_noise(noises), _operations(data), drift, _others(data), _model(data), _watching(data))
+    tiles = (_noise(noises), _operations(data), drift, _others(data), _programs(data), _model(data), _watching(data))
     return [tile for group in (*tiles, _comparisons(data), _controls(controls)) for tile in group]
 
 
@@ -111,6 +112,25 @@ def _others(data: StudyData) -> Iterator[Sureness]:
         value = f"{format_count(row['shared'])} of {format_count(row['runs'])}"
         meaning = "runs shared the machine with another process of knobscope: each may have slowed the other down"
         yield Sureness("Other measurements", value, meaning, "poor", "none")
+
+
+def _programs(data: StudyData) -> Iterator[Sureness]:
+    """Say in how many runs programs outside the study kept processors busy; nothing where none did."""
+    row = data.rows(
+        """
+        SELECT count(*) AS runs, count(*) FILTER (other_cpu_share >= ?) AS disturbed, max(other_cpu_share) AS most,
+            arg_max(other_programs, other_cpu_share) AS programs
+        FROM runs WHERE status = 'ok'
+        """,
+        NOTICEABLE_SHARE,
+    )[0]
+    if row["disturbed"]:
+        value = f"{format_count(row['disturbed'])} of {format_count(row['runs'])}"
+        meaning = (
+            f"runs in which other programs took {format_share(NOTICEABLE_SHARE)} or more of the processors' time, up "
+            f"to {format_share(row['most'])}" + (f" ({row['programs']})" if row["programs"] else "")
+        )
+        yield Sureness("Other programs", value, meaning, "poor", "none")
 
 
 def _model(data: StudyData) -> Iterator[Sureness]:
