@@ -37,8 +37,9 @@ def test_a_knob_that_matters_most_may_gain_nothing(model: str) -> None:
     found = gains(selection)
     assert selection.tunability is not None and selection.tunability.knobs[0].knob == "good"
     assert found["good"].value == 2
-    assert 0.2 < found["good"].gain_low < found["good"].gain < found["good"].gain_high
-    assert found["good"].gain == pytest.approx(0.5, abs=0.2 if model == "extra_trees" else 0.05)  # trees smooth
+    smoothed = 0.2 if model == "extra_trees" else 0.05
+    assert 0.3 - smoothed < found["good"].gain_low < found["good"].gain < found["good"].gain_high
+    assert found["good"].gain == pytest.approx(0.5, abs=smoothed)
     assert found["bad"].gain < 0.05
     assert found["bad"].gain_low <= 0.0
 
