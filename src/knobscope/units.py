@@ -18,6 +18,8 @@ _SIZE = re.compile(r"([kmgtp]?)(i?)(b|bytes?)?", re.IGNORECASE)
 _LETTERS = " kmgtp"
 #: A number and its unit; a unit has a number where a DBMS counts in pages of 8kB.
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)? ?([^\W\d_]*)")
+#: A time in several units, as programs in Go write it: 1m40s.
+_COMPOUND = re.compile(r"(?:\d+(?:\.\d+)?(?:[numµμ]s|[dhms])){2,}")
 _GROUPED = re.compile(r"\d{1,3}(?:_\d{3})+")
 
 
@@ -40,6 +42,9 @@ def count_units(text: str, unit: str | None, kilo: int = 1024) -> float | None:
 
     A letter alone multiplies what is neither size nor time, and what has no unit: 2048 pages for 2k.
     """
+    if _COMPOUND.fullmatch(text):
+        counts = [count_units(part, unit, kilo) for part in re.findall(r"[\d.]+\D+", text)]
+        return None if None in counts else float(f"{sum(filter(None, counts)):.12g}")
     amount, each = _AMOUNT.fullmatch(text), _AMOUNT.fullmatch(unit or "B")
     if amount is None or not amount[1] or not amount[2]:
         return None
@@ -50,6 +55,14 @@ def count_units(text: str, unit: str | None, kilo: int = 1024) -> float | None:
         if written is not None and wanted is not None:
             return float(f"{number * written / (wanted * float(size or 1)):.12g}")
     return None
+
+
+def read_number(text: str, unit: str | None) -> float | None:
+    """Return how many units a DBMS reports: a number alone, with its unit, or in another one. None: no number."""
+    try:
+        return float(text.lower().removesuffix((unit or "").lower()).strip())
+    except ValueError:
+        return count_units(text, unit) if unit else None
 
 
 def propose_number(text: object, unit: str | None, *, kilo: int = 1024, is_whole: bool = False) -> str:

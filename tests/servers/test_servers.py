@@ -26,6 +26,10 @@ def test_effective_values_are_compared_by_meaning(postgresql: Dbms, sqlite: Dbms
     assert compare_effective(postgresql, asked, answers)[1] == []
     assert compare_effective(postgresql, asked, {**answers, "shared_buffers": "4097"})[1] == ["shared_buffers"]
     assert compare_effective(postgresql, asked, {"fsync": "on"})[1] == list(asked)
+    size: dict[str, Value] = {"max_wal_size": 1024}  # in MB
+    assert compare_effective(postgresql, size, {"max_wal_size": "1024MB"})[1] == []
+    assert compare_effective(postgresql, size, {"max_wal_size": "1GB"})[1] == []
+    assert compare_effective(postgresql, size, {"max_wal_size": "1023MB"})[1] == ["max_wal_size"]
     rows, differing = compare_effective(sqlite, {"synchronous": "normal"}, {"synchronous": "1"})
     assert rows == [{"knob": "synchronous", "requested": "normal", "effective": "1"}]
     assert differing == []

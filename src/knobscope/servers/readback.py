@@ -13,6 +13,7 @@ from knobscope.servers.instance import Configuration, Instance
 from knobscope.servers.server import ServerFailedError
 from knobscope.specs import Dbms, Knob, Value
 from knobscope.tables import EffectiveValueRow
+from knobscope.units import read_number
 
 _ANSWER_S = 60
 
@@ -95,9 +96,9 @@ def compare_effective(
 ) -> tuple[list[EffectiveValueRow], list[str]]:
     """Return rows (knob, requested, effective), and the knobs whose value is not in force.
 
-    Numbers are compared as numbers, with or without the knob's unit behind them, booleans in any spelling, and a value
-    that the DBMS writes differently through the knob's `reads_back`. A knob that is not `readable` may have no answer,
-    and where the DBMS cannot be asked none has.
+    Numbers are compared as numbers, without a unit, with the knob's or with another one (1s for 1000 ms), booleans in
+    any spelling, and a value that the DBMS writes differently through the knob's `reads_back`. A knob that is not
+    `readable` may have no answer, and where the DBMS cannot be asked none has.
     """
     rows: list[EffectiveValueRow] = []
     differing = []
@@ -120,9 +121,5 @@ def _is_same(dbms: Dbms, knob: Knob, value: Value, answer: str) -> bool:
         )
         return answer.lower() in spellings[int(expected)]
     if isinstance(expected, int | float):
-        bare = answer.lower().removesuffix((knob.unit or "").lower()).strip()
-        try:
-            return float(bare) == float(expected)
-        except ValueError:
-            return False
+        return read_number(answer, knob.unit) == float(expected)
     return answer.lower() == expected.lower()

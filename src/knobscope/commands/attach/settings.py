@@ -7,6 +7,7 @@ from knobscope.commands.attach.program import Running, read_command
 from knobscope.specs import Dbms, Knob, Value, value_text
 from knobscope.specs.models.dbms import is_factor
 from knobscope.specs.models.programs import is_between
+from knobscope.units import read_number
 
 _MOST = 5
 
@@ -114,9 +115,8 @@ def parse_setting(dbms: Dbms, name: str, text: str) -> Value | None:
             return value
     if candidates:
         return None
-    try:
-        number = float(text.lower().removesuffix((knob.unit or "").lower()).strip())
-    except ValueError:
+    number = read_number(text, knob.unit)
+    if number is None:
         return text if text in map(str, knob.special) else None
     value = int(number) if knob.type == "integer" else number
     return value if knob.problem_with(value) is None else None
