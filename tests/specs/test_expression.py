@@ -189,6 +189,15 @@ def test_what_is_not_in_the_language_is_refused(text: str) -> None:
         Expression(text)
 
 
+def test_a_hyphen_between_letters_belongs_to_a_name_or_a_text_and_a_minus_has_blanks() -> None:
+    relation = Expression("election-timeout >= 5 * heartbeat-interval and mode != 'read-only'")
+    assert relation.names == {"election-timeout", "heartbeat-interval", "mode"}
+    assert relation.holds({"election-timeout": 500, "heartbeat-interval": 100, "mode": "read-write"})
+    assert not relation.holds({"election-timeout": 499, "heartbeat-interval": 100, "mode": "read-write"})
+    assert not relation.holds({"election-timeout": 500, "heartbeat-interval": 100, "mode": "read-only"})
+    assert Expression("a - b == 1 and a-1 == b").holds({"a": 2, "b": 1})
+
+
 def test_names_leave_constants_out() -> None:
     assert Expression("a >= 2 * b and flag == true and threads in [1, 2]").names == {"a", "b", "flag", "threads"}
 

@@ -2,11 +2,13 @@
 
 Example: ``max_wal_size >= 2 * min_wal_size and wal_level != 'minimal'``. Allowed are names of knobs, the names in
 `WORKLOAD_NAMES`, numbers, strings, ``true``/``false``, lists, ``+ - * /`` on numbers, comparisons, ``in``, ``not``,
-``and``, ``or``. What is allowed means what it means in Python.
+``and``, ``or``. What is allowed means what it means in Python, except that a hyphen between letters belongs to a name,
+such as ``election-timeout``: a minus has blanks around it.
 """
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,6 +20,9 @@ from knobscope.specs.reading.base import Value
 #: Facts of the workload that an expression may use in addition to knobs.
 WORKLOAD_NAMES = frozenset({"threads", "records"})
 
+#: A text, in which hyphens stay, or a name with hyphens; Python takes them for minus, but has names with this dot.
+_HYPHENATED = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*(?:-[A-Za-z_]\w*)+")
+_DOT = "·"
 _CONSTANTS = {"true": True, "false": False}
 _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {ast.USub: operator.neg, ast.Not: operator.not_}
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -56,8 +61,15 @@ class Expression:
 
     @cached_property
     def _tree(self) -> ast.expr:
+        text = _HYPHENATED.sub(
+            lambda match: match[0] if match[0][0] in "'\"" else match[0].replace("-", _DOT), self.text.strip()
+        )
         try:
-            return ast.parse(self.text.strip(), mode="eval").body
+            tree = ast.parse(text, mode="eval").body
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name):
+                    node.id = node.id.replace(_DOT, "-")
+            return tree
         except SyntaxError as error:
             raise ValueError(f"an expression that can be read ({error.msg})") from error
         except (RecursionError, MemoryError, ValueError) as error:  # too deep, or a null byte
