@@ -68,3 +68,19 @@ def test_newest_program_wins(tmp_path: Path) -> None:
     program = Program(find=["surely-not-here", f"{tmp_path}/*/server", "sh"], package="x")
     assert find_program(program) == tmp_path / "15/server"
     assert find_program(Program(find=["surely-not-here"], package="x")) is None
+
+
+def test_a_relative_path_begins_in_the_fleet_or_else_where_the_specs_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet, own = tmp_path / "fleet", tmp_path / "studies"
+    monkeypatch.setenv("KNOBSCOPE_FLEET", str(fleet))
+    program = Program(find=["specs/generators/load"])
+    for home in (own, fleet):
+        (home / "specs/generators").mkdir(parents=True)
+    monkeypatch.chdir(own)
+    assert find_program(program) is None
+    assert program.places.startswith(f"specs/generators/load (in {fleet} or {own}")
+    for home in (own, fleet):
+        (home / "specs/generators/load").touch(mode=0o755)
+        assert find_program(program) == home / "specs/generators/load"

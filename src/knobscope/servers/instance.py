@@ -218,7 +218,7 @@ def fill_program(wanted: Program) -> str:
     """Return the path of a program; raises UserError with the command that installs it when there is none."""
     program = find_program(wanted)
     if program is None:
-        raise UserError(f"no program at {', '.join(wanted.find)}; install it: {wanted.remedy}")
+        raise UserError(f"no program at {wanted.places}; install it: {wanted.remedy}")
     return str(program)
 
 

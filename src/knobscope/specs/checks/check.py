@@ -288,7 +288,7 @@ def _check_found(
 ) -> Iterator[SpecProblem]:
     for name, program in wanted.items():
         if find(program) is None:
-            found = f"{'no program' if group == 'programs' else 'nothing'} at {', '.join(program.find)}"
+            found = f"{'no program' if group == 'programs' else 'nothing'} at {program.places}"
             yield document.problem((group, name), found, f"it installed: {program.remedy}")
 
 

@@ -40,8 +40,9 @@ class Program(SpecModel):
 
     find: list[str] = Field(
         min_length=1,
-        description="Names on PATH, or paths, which may hold * as a pattern; a relative path, such as sid/usr/sbin/x, "
-        "begins in the directory of servers that no package installs: KNOBSCOPE_FLEET, or .fleet in the checkout.",
+        description="Names on PATH, or paths, which may hold * as a pattern; a relative path begins in the directory "
+        "of servers that no package installs (KNOBSCOPE_FLEET, or .fleet in the checkout), as sid/usr/sbin/x does, or "
+        "else in the folder that holds `specs`, as specs/generators/x.py does.",
     )
     package: str | None = Field(
         default=None, description="The system package that installs it, for the message when it is missing."
@@ -56,6 +57,12 @@ class Program(SpecModel):
         """Yield that it says in two ways how people get it."""
         if self.package is not None and self.install is not None:
             yield Misfit(("install",), "both `package` and `install`", "one of them")
+
+    @property
+    def places(self) -> str:
+        """What was looked for, and where relative paths begin."""
+        relative = any("/" in name and not name.startswith("/") for name in self.find)
+        return ", ".join(self.find) + (f" (in {' or '.join(map(str, _roots()))})" if relative else "")
 
     @property
     def remedy(self) -> str:
@@ -116,7 +123,7 @@ def find_paths(paths: dict[str, Program]) -> SimpleNamespace:
     for name, wanted in paths.items():
         path = find_path(wanted)
         if path is None:
-            raise UserError(f"nothing at {', '.join(wanted.find)}; get it: {wanted.remedy}")
+            raise UserError(f"nothing at {wanted.places}; get it: {wanted.remedy}")
         locations[name] = str(path)
     return SimpleNamespace(**locations)
 
@@ -150,8 +157,15 @@ def _shorten(text: bytes) -> str:
 def _candidates(name: str) -> list[str]:
     if "/" not in name:
         return [match] if (match := shutil.which(name)) else []
-    matches = glob(str(fleet_directory() / name))  # noqa: PTH207 - the pattern may be absolute
-    return sorted(matches, key=_version_order, reverse=True)
+    for root in _roots():
+        if matches := glob(str(root / name)):  # noqa: PTH207 - the pattern may be absolute
+            return sorted(matches, key=_version_order, reverse=True)
+    return []
+
+
+def _roots() -> list[Path]:
+    """Return where relative paths of specs begin: servers, the folder with the specs in use, those that are shipped."""
+    return [*dict.fromkeys((fleet_directory(), Path.cwd(), SHIPPED))]
 
 
 def _version_order(path: str) -> list[tuple[float, str]]:
@@ -165,7 +179,7 @@ def ask_version(command: list[str], programs: dict[str, Program], paths: dict[st
     program = find_program(programs[command[0]])
     if program is None:
         wanted = programs[command[0]]
-        raise UserError(f"no program at {', '.join(wanted.find)}; install it: {wanted.remedy}")
+        raise UserError(f"no program at {wanted.places}; install it: {wanted.remedy}")
     locations = find_paths(paths)
     arguments = [part.format(path=locations) for part in command[1:]]
     return _run_version((str(program), *arguments), tuple(map(Path, vars(locations).values())))
