@@ -9,7 +9,8 @@
 -- Mismatch: the default is confined, so is every value of every swept knob, and the device would do more at depth; if
 --        waits were watched, clients surely wait for its reads and writes for least_waited of their time or more. One
 --        row per case, without a knob.
--- None: the default is not confined, or a value of a knob is not, or the device does no more at any depth, or clients
+-- None: the default is not confined, or a value of a knob is not and no run of the default is as free as one of its
+--        runs, or the device does no more at any depth, or clients
 --        wait for less, at most.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; one client thread, which waits for each of its operations, of which none reads enough_reads
@@ -26,6 +27,11 @@
 WITH configurations AS (
     SELECT dbms, device, workload, knob, value, count(*) AS runs,
         median(busy_share) AS busy,
+        -- The ends of what decides: of noise alone, runs with a value and with the default overlap.
+        min(CASE WHEN queues > 1 THEN queue_one_share ELSE depth_one_share END) AS one_low,
+        max(CASE WHEN queues > 1 THEN queue_one_share ELSE depth_one_share END) AS one_high,
+        min(top_queue_share) AS top_low, max(top_queue_share) AS top_high,
+        min(run_depths.busy_depth) AS depth_low, max(run_depths.busy_depth) AS depth_high,
         median(depth_one_share) AS depth_one, min(depth_one_share) AS depth_one_low, max(depth_one_share) AS depth_one_high,
         median(run_depths.busy_depth) AS depth,
         max(queues) AS queues,
@@ -60,17 +66,24 @@ tried AS (
     SELECT j.dbms, j.device, j.workload,
         count(*) AS configurations,
         count(DISTINCT j.knob) AS knobs,
-        count(*) FILTER (NOT confined) AS freed,
+        count(*) FILTER (frees) AS freed,
         arg_max(
             {
-                knob: j.knob, value: j.value, depth: depth, one_share: one_share, top_queue_share: top_queue,
+                knob: j.knob, value: j.value, depth: j.depth, one_share: j.one_share, top_queue_share: j.top_queue,
                 throughput: exp(estimate) - 1, throughput_low: exp(low) - 1, throughput_high: exp(high) - 1
             },
             coalesce(estimate, '-infinity'::DOUBLE)
-        ) FILTER (NOT confined) AS best
-    FROM judged j
+        ) FILTER (frees) AS best
+    FROM (
+        SELECT v.*,
+            NOT v.confined AND coalesce(
+                v.one_high < d.one_low OR v.top_high < d.top_low OR v.depth_low > d.depth_high, false
+            ) AS frees
+        FROM judged v LEFT JOIN (FROM judged WHERE knob IS NULL) d USING (dbms, device, workload)
+        WHERE v.knob IS NOT NULL
+    ) j
     LEFT JOIN effects_on('throughput_ops') e USING (dbms, device, workload, knob, value)
-    WHERE j.knob IS NOT NULL AND e.beside IS NULL AND busy >= getvariable('least_busy')
+    WHERE e.beside IS NULL AND busy >= getvariable('least_busy')
     GROUP BY ALL
 ),
 
