@@ -82,6 +82,7 @@ def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_pat
     )
     with open_instance(spec, tmp_path) as instance, pytest.raises(ServerFailedError, match="exit code 2") as caught:
         ask_instance(instance)
+    assert str(caught.value).startswith("`readback.command`: /")
     assert "surely" in caught.value.log_tail
 
 

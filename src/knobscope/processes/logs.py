@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-_TAIL_LINES = 20
+_TAIL_LINES = 40  # programs in Go name the flag that they do not know above all of those that they do
 _TAIL_BYTES = 1 << 16
 _END_BYTES = 1 << 20
 

@@ -44,7 +44,7 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     if readback.file is not None:
         text = _read_newest(instance, instance.fill(readback.file))
     else:
-        text = _run(instance, readback.command or [])
+        text = _ask_command(instance, readback.command or [])
     try:
         answers = ANSWER_PARSERS[readback.parser or ""](text)
         if readable and answers.keys().isdisjoint(readable):
@@ -63,9 +63,11 @@ def _tell_error(error: Exception) -> str:
     return f"there is no {error}" if isinstance(error, KeyError) else str(error)
 
 
-def _run(instance: Instance, command: list[str]) -> str:
-    filled = instance.fill_command(command, {}, "start")
-    return output_of(instance, filled)
+def _ask_command(instance: Instance, command: list[str]) -> str:
+    try:
+        return output_of(instance, instance.fill_command(command, {}, "start"))
+    except ServerFailedError as error:
+        raise ServerFailedError(f"`readback.command`: {error}", error.log_tail, error.exit_code) from error
 
 
 def output_of(instance: Instance, command: list[str]) -> str:

@@ -203,6 +203,7 @@ def test_only_knobs_have_to_agree_between_connections(
         ("ready\nx does not support DML\n", "x does not support DML"),
         ("1 [Warning] failed to retrieve the MAC address\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
         ("1 [Warning] failed to retrieve the MAC address\n", "1 [Warning] failed to retrieve the MAC address"),
+        ("flag provided but not defined: -data_dir\nUsage:\n", "flag provided but not defined: -data_dir"),
         ("all is well\nready\n", None),
         ("FATAL:  the database system is starting up\nPANIC:  no space\n", "PANIC:  no space"),
         ("ignored errors: 0 (0.00 per sec.)\n", None),

@@ -12,7 +12,7 @@ from knobscope.stages.measure.validity import RunFailedError
 #: Words of a line that says what went wrong, in the logs of all DBMSs and generators that have specs.
 _COMPLAINT = re.compile(
     r"\b(errors?|fatal|panic|\w*exception|aborted|cannot|can't|could not|failed|refused|denied|invalid|unknown"
-    r"|unsupported|not support\w*|not permitted|no such"
+    r"|unsupported|unrecogni[sz]ed|not defined|not support\w*|not permitted|no such"
     r"|no space left|out of memory|i/o error|bad file format|corrupt\w*)\b",
     re.IGNORECASE,
 )
