@@ -187,3 +187,11 @@ def test_keys_of_a_histogram_may_come_in_any_order(tmp_path: Path) -> None:
 def test_what_contradicts_itself_in_that_form_is_refused(change: tuple[str, str], words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         read_output("generic", output(tmp_path, CSV.replace(*change)), 1.0)
+
+
+def test_a_program_that_prints_no_rows_is_told_what_is_missing(tmp_path: Path) -> None:
+    for text, words in (("", "it printed nothing: no CSV header"), ("second,ops\n1,5\n", "its 2 lines: no CSV header")):
+        with pytest.raises(ValueError, match=words):
+            read_output("generic", output(tmp_path, text), 1.0)
+    with pytest.raises(ValueError, match="2 CSV headers"):
+        read_output("generic", output(tmp_path, CSV + CSV), 1.0)

@@ -59,8 +59,11 @@ def _read_rows(lines: Sequence[str]) -> Iterator[Row]:
     numbered = [(number, row) for number, line in enumerate(lines, 1) if (row := _read_object(line)) is not None]
     if not any("second" in row for _, row in numbered):
         heads = [number for number, line in enumerate(lines) if "second" in line.split(",") and "operations" in line]
-        if len(heads) != 1:
-            raise ValueError(f"{len(heads)} heads of a CSV with `second` and `operations` instead of one, and no JSON")
+        if not heads:
+            printed = f"its {len(lines)} lines" if lines else "it printed nothing"
+            raise ValueError(f"{printed}: no CSV header with `second` and `operations`, and no JSON with `second`")
+        if len(heads) > 1:
+            raise ValueError(f"{len(heads)} CSV headers with `second` and `operations`; expected one")
         reader = csv.DictReader([line for line in lines[heads[0] :] if line.strip()])
         numbered = list(enumerate(reader, heads[0] + 2))
     for number, row in numbered:
