@@ -87,6 +87,15 @@ def test_a_knob_that_acts_only_with_one_of_the_first_comes_along(specs: StudySpe
     assert first(["commit_siblings", "commit_delay"]) == ["commit_siblings", "commit_delay"]
 
 
+def test_no_tuner_gets_a_negative_control(tmp_path: Path) -> None:
+    study = STUDY + "    array_nulls:\n    xmlbinary:\n"
+    specs = load_study(write_study(make_folder(tmp_path), "tuned", study), ROOT, runnable=False)
+    space = search_space(specs, specs.cases[0], ["array_nulls", *RANKING], 1, with_durability=True)
+    assert [parameter.name for parameter in space.parameters] == ["synchronous_commit"]
+    every = search_space(specs, specs.cases[0], RANKING, None, with_durability=True)
+    assert not {parameter.name for parameter in every.parameters} & {"array_nulls", "xmlbinary"}
+
+
 def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path: Path) -> None:
     specs = shipped_study("quickstart")
     space = search_space(specs, specs.cases[0], [], None, with_durability=False)

@@ -102,8 +102,8 @@ def search_space(
     space = case_space(specs, case)
     knobs, choices = space.dbms.knobs, specs.study.knobs[case.dbms]
     order = [*(name for name in ranking if name in choices), *(name for name in choices if name not in ranking)]
-    # The load and the system below are given: only the DBMS is tuned to them.
-    order = [name for name in order if not is_factor(name)]
+    # The load and the system below are given: only the DBMS is tuned to them, and a control changes nothing.
+    order = [name for name in order if not is_factor(name) and not knobs[name].control]
     every = [_parameter(name, knobs[name], choices[name], space.default[name]) for name in order]
     usual = {name: knob.default for name, knob in knobs.items()} | dict(space.default)
     given = {name: value for name, value in usual.items() if name not in order}
