@@ -153,7 +153,7 @@ def find_readers(data: StudyData, dbms: Dbms, knob: str, program: Path | None) -
     except UserError as error:
         if program is not None:
             raise
-        print(f"nothing is told of the server's code: {error}", file=sys.stderr)
+        print(f"The report does not say which code reads the knob: {error}", file=sys.stderr)
         return []
     return sorted(readers, key=lambda reader: (not reader.path, len(reader.path), reader.address))
 
