@@ -178,6 +178,7 @@ def test_keys_of_a_histogram_may_come_in_any_order(tmp_path: Path) -> None:
     [
         (("total,1700", "total,1600"), "operations (ALL): 1600, but 1700 by its intervals"),
         (("2.5,900,2", "2.5,900,1"), "errors (ALL): 2, but 1 by its intervals"),
+        (("total,1700,2,1223.2", "total,1700,2,1.2232"), "mean_us of ALL: 1.2232, but 1165.2129 to"),
         (("total,1700,2", "3.0,1700,2"), "no row with `second` = total"),
         (("1.0,800", "2.5,800"), "`second` of ALL goes from 2.5 to 2.5"),
         (("1.0,800", "1.0,many"), "line 3: no such row as expected"),

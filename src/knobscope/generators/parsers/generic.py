@@ -21,6 +21,8 @@ _COLUMNS = {"second", "op", "operations", "errors", "histogram", *_LATENCIES}
 _ALL, _TOTAL = "ALL", "total"
 #: A stated latency is this near to that of a histogram, whose bins may be wide.
 _COARSE = 2.0
+#: A mean of all operations may differ so much from that by its intervals, and by 1 us: means are rounded.
+_ROUNDED = 1.05
 
 Row = dict[str, Any]
 
@@ -124,6 +126,9 @@ def _compare(name: str, rows: Sequence[Row], totals: Mapping[str, Row]) -> Itera
         if row["histogram"]:
             counted = sum(row["histogram"].values())
             yield same(f"operations of {name} at {row['second']}", row["operations"], "its histogram", counted)
+    if "mean_us" in total["latencies"] and (mean := _mean_of(rows)) is not None:
+        low, high = mean / _ROUNDED - 1, mean * _ROUNDED + 1
+        yield Check(f"mean_us of {name}", total["latencies"]["mean_us"], "its intervals", low, high)
     joined = _join(rows)
     if joined and total["histogram"] and joined != Counter(total["histogram"]):
         raise ValueError(f"the histogram of the total of {name} is not the sum of those of its intervals")
@@ -147,6 +152,15 @@ def _interval(second: float, rows: Sequence[Row]) -> Row:
     latencies = own[0]["latencies"] if len(own) == 1 and own[0]["latencies"] else _from_histogram(_join(own))
     counts = {"ops": sum(row["operations"] for row in own), "failed": sum(row["errors"] for row in own)}
     return {"t_s": second, "op": _ALL, **counts, **dict.fromkeys(_LATENCIES), **latencies}
+
+
+def _mean_of(rows: Sequence[Row]) -> float | None:
+    """Return the mean of the intervals' operations; None where one does not state its own."""
+    own = [row for row in rows if row["operations"]]
+    if not own or not all("mean_us" in row["latencies"] for row in own):
+        return None
+    times = sum(row["latencies"]["mean_us"] * row["operations"] for row in own)
+    return float(times / sum(row["operations"] for row in own))
 
 
 def _join(rows: Sequence[Row]) -> Counter[float]:
