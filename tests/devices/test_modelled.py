@@ -19,9 +19,11 @@ from modelled import MakeDevice, folder_of
 from waiting import wait_until
 
 from knobscope.devices import bring_up, take_down
+from knobscope.devices.emulation import find_warden
 from knobscope.devices.folder import DeviceFolder
 from knobscope.devices.mounts import find_mount, list_mounts
 from knobscope.errors import UserError
+from knobscope.processes import list_tree
 from knobscope.specs import Device
 from knobscope.stages.remeasure.properties import layered_devices
 
@@ -100,6 +102,13 @@ def test_kernel_takes_it_for_a_device_of_its_kind(make_device: MakeDevice) -> No
     queue = Path("/sys/block", str(folder_of(flash).find_loop()), "queue")
     assert (queue / "rotational").read_text() == "0\n"
     assert (queue / "write_cache").read_text() == "write back\n"  # so that flushes reach it
+
+
+def test_the_program_that_answers_is_known_as_ours(make_device: MakeDevice) -> None:
+    device = make_device()
+    bring_up(device, Path("/"))
+    pids = list_tree([warden]) if (warden := find_warden(device, Path("/"))) else []
+    assert int(folder_of(device).program.read_text()) in pids
 
 
 def test_nothing_is_left_when_it_is_taken_down(make_device: MakeDevice) -> None:

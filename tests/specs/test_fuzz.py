@@ -90,7 +90,7 @@ def named(data: Any) -> Any:
 
 @pytest.mark.parametrize("kind", FOLDERS)
 def test_data_of_the_schema(drawn: Path, kind: str) -> None:
-    @given(drawn_from_schema(kind))
+    @given(drawn_from_schema(kind, FILES))
     @settings(EXAMPLES, max_examples=max(5, EXAMPLES.max_examples // len(FOLDERS)))
     def run(data: Any) -> None:
         check(drawn, FOLDERS[kind], write_yaml(named(data)))
