@@ -104,7 +104,7 @@ def test_limits_are_those_of_the_machine(tmp_path: Path, monkeypatch: pytest.Mon
     write_transport(Transport(40, 30, 50, 20, 0, 100_000, 90_000, 1e10, 1e10))
     assert describe_limits(device) == [
         "drive-1: random reads are not emulated reliably here above 87,000 IOPS; the device has 200,000 at depth",
-        "drive-1: a write cannot be emulated here below 30 us; the device takes 22 us",
+        "drive-1: a write cannot be emulated here below 30 µs; the device takes 22 µs",
     ]
     write_transport(Transport(10, 10, 10, 5, 0, 1e6, 1e6, 1e10, 1e10))
     assert describe_limits(device) == []

@@ -174,7 +174,7 @@ def test_no_mismatch_comes_with_the_effects_that_noise_would_hide(render_head: R
         "UPDATE effects SET low = estimate - 0.01, high = estimate + 0.01 WHERE metric = 'throughput_ops'",
     )
     words = answer(page)
-    assert "Effects on throughput of less than 5 % could not be seen (threshold `min_effect`)." in words
+    assert "Effects on throughput of less than 5 % could not be seen (threshold min_effect)." in words
 
 
 def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(render_head: Render) -> None:

@@ -47,7 +47,7 @@ def _latencies(model: DeviceModel, transport: Transport) -> list[str]:
     alone = latencies_alone(model)
     wanted = zip(("read", "write", "flush"), alone, transport.costs_us(alone), strict=True)
     return [
-        f"a {kind} cannot be emulated here below {least:.0f} us; the device takes {us:.0f} us"
+        f"a {kind} cannot be emulated here below {least:.0f} µs; the device takes {us:.0f} µs"
         for kind, us, least in wanted
         if least > us * _TOLERANCE
     ]

@@ -1,6 +1,7 @@
 """Renders a study as one HTML page that loads nothing from elsewhere."""
 
 import base64
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -131,7 +132,7 @@ def render_report(
 def make_environment(package: str) -> "jinja2.Environment":
     """Return what renders the templates of a package, in the frame of all pages.
 
-    Filter `figure_svg` draws a figure, `csv_link` gives the address of its data, `keep_units` keeps numbers whole.
+    Filter `figure_svg` draws a figure, `csv_link` gives the address of its data, `prose` marks up a sentence.
     """
     import jinja2
     from markupsafe import Markup
@@ -149,7 +150,7 @@ def make_environment(package: str) -> "jinja2.Environment":
         "style": Markup(figure_style() + style),  # noqa: S704
         "version": __version__,
     }
-    environment.filters |= {"figure_svg": _figure_svg, "csv_link": _csv_link, "keep_units": keep_units}
+    environment.filters |= {"figure_svg": _figure_svg, "csv_link": _csv_link, "prose": _mark_up}
     return environment
 
 
@@ -158,6 +159,13 @@ def _figure_svg(figure: Figure) -> Any:
     from markupsafe import Markup
 
     return Markup("\n".join(figure.svgs()))  # noqa: S704
+
+
+def _mark_up(text: str) -> Any:
+    """Return a sentence for the page: what is between backticks is code, and a number stays with its unit."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(keep_units(text)))))  # noqa: S704
 
 
 def _csv_link(figure: Figure) -> str:

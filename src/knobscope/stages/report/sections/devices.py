@@ -123,7 +123,7 @@ def _property(row: Row) -> Cells:
     elif row["confidence"] != "not measured":
         shown = "none found"
     name = _LABELS.get(row["property"], row["property"].replace("_", " ").capitalize())
-    return name, shown, row["confidence"], row["because"], row["kernel"] or ""
+    return name, shown, row["confidence"], row["because"] or "", row["kernel"] or ""
 
 
 def _limits(device: Device) -> list[tuple[str, str, str]]:
