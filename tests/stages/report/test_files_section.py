@@ -12,6 +12,7 @@ from simulated_study import write_trace
 
 from knobscope.figures.traffic import FileSizes, PointGroup, PointPanel, draw_file_sizes, draw_scatter
 from knobscope.specs import StudySpecs
+from knobscope.stages.report.sections.traffic import SHORT_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +131,11 @@ def test_bars_of_files_keep_inside_the_picture() -> None:
     root = ElementTree.fromstring(canvas.svg("Bytes by table, for a test."))  # noqa: S314 - we wrote it
     for mark in root.iter(SVG + "rect"):
         assert 0 <= float(mark.get("x", 0)) <= float(mark.get("x", 0)) + float(mark.get("width", 0)) <= 400
+
+
+def test_files_of_the_file_system_are_named_in_full() -> None:
+    canvas = draw_file_sizes(400, [FileSizes(name, "", {"write": 100.0}) for name in SHORT_NAMES.values()])
+    assert all(f">{name}<" in canvas.svg("Bytes by table, for a test.") for name in SHORT_NAMES.values())
 
 
 def test_one_request_at_the_start_of_a_file_can_be_drawn() -> None:

@@ -53,7 +53,7 @@ def _build_case(data: StudyData, case: Case, traces: Path) -> CaseOperationIo | 
     rows = data.rows(
         """
         SELECT operation, op, coalesce(table_name, CASE role WHEN 'log' THEN 'log files' WHEN 'temp' THEN 'temp files'
-                WHEN 'journal' THEN 'journal (file system)' ELSE file END) AS file_group,
+                WHEN 'journal' THEN 'file system journal' ELSE file END) AS file_group,
             sum(requests) AS requests, sum(bytes) AS bytes
         FROM operation_io WHERE list_contains(?, run_id) GROUP BY ALL ORDER BY requests DESC, file_group, operation
         """,

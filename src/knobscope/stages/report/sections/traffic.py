@@ -170,7 +170,7 @@ def _sizes_figure(case: Case, rows: Rows) -> Figure:
         sizes = groups.setdefault((row["file_group"], row["role"]), {})
         sizes[row["op"]] = sizes.get(row["op"], 0.0) + row["bytes"]
     shown = [
-        FileSizes(_SHORT.get(role, group), "" if role in _SHORT or group.startswith(role) else role, sizes)
+        FileSizes(SHORT_NAMES.get(role, group), "" if role in SHORT_NAMES or group.startswith(role) else role, sizes)
         for (group, role), sizes in list(groups.items())[:_MOST_GROUPS]
     ]
     omitted_count = len(groups) - len(shown)
@@ -185,4 +185,4 @@ def _sizes_figure(case: Case, rows: Rows) -> Figure:
     )
 
 
-_SHORT = {"journal": "journal (file system)", "metadata": "metadata (file system)", "unknown": "unknown"}
+SHORT_NAMES = {"journal": "file system journal", "metadata": "file system metadata", "unknown": "unknown"}
