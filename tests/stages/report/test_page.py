@@ -362,8 +362,9 @@ def test_a_loss_above_one_is_explained(page: Page) -> None:
 
 def test_backticks_of_a_sentence_are_code_on_the_page() -> None:
     """The same sentence is printed in terminals, where they stay."""
-    sentence = "Watching tells (`watch: [waits]`); below 5 ms `a < b`, a lone ` stays."
+    sentence = "Watching tells (`watch: [waits]`); below 5 ms `a < b`, a lone ` stays on 2026-11-30 14:33."
     shown = make_environment("knobscope.stages.report").from_string("{{ text | prose }}").render(text=sentence)
     assert shown == (
-        "Watching tells (<code>watch: [waits]</code>); below 5\u00a0ms <code>a &lt; b</code>, a lone ` stays."
+        "Watching tells (<code>watch: [waits]</code>); below 5\u00a0ms <code>a &lt; b</code>, a lone ` stays on "
+        '<span class="whole">2026-11-30 14:33</span>.'
     )

@@ -162,10 +162,11 @@ def _figure_svg(figure: Figure) -> Any:
 
 
 def _mark_up(text: str) -> Any:
-    """Return a sentence for the page: what is between backticks is code, and a number stays with its unit."""
+    """Return a sentence for the page: what is between backticks is code; numbers stay with units, and dates whole."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(keep_units(text)))))  # noqa: S704
+    html = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(keep_units(text))))
+    return Markup(re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", r'<span class="whole">\g<0></span>', html))  # noqa: S704
 
 
 def _csv_link(figure: Figure) -> str:
