@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from shipped_specs import ROOT
 
 from knobscope.cli import main
 from knobscope.durable_files import DamagedFileError
@@ -226,3 +227,10 @@ def test_a_plan_that_is_not_there_is_no_damaged_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"gone\.parquet: found no such file; expected a parquet file") as refused:
         read_table([tmp_path / "gone.parquet"])
     assert not isinstance(refused.value, DamagedFileError)
+
+
+def test_one_block_is_no_blocks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = ["plan", "--study", str(ROOT / "specs/studies/sqlite-consumer.yaml"), "--root", str(ROOT)]
+    case = ["--case", "sqlite/nvme-consumer/ycsb-a", "--phase", "screen"]
+    assert main([*plan, *case, "--out", str(tmp_path / "plan.parquet")]) == 0
+    assert capsys.readouterr().err == "planned 9 runs in 1 block for sqlite/nvme-consumer/ycsb-a\n"

@@ -17,7 +17,7 @@ from knobscope.stages.plan.rounds import case_space, plan_reinforcement, plan_sc
 from knobscope.stages.plan.sampling import Key
 from knobscope.tables import PlanRow, write_table
 from knobscope.tables.responses import RESPONSES
-from knobscope.text.formats import format_number
+from knobscope.text.formats import format_number, loosen_units, plural
 
 
 def selected_knobs(specs: StudySpecs, case: Case, fits: list[Path]) -> list[str]:
@@ -51,7 +51,8 @@ def _run(args: argparse.Namespace) -> int:
         rows = _plan_first_sweep(specs, case, args)
     write_table(args.out, "plan", rows)
     blocks = len({row["block_id"] for row in rows})
-    print(f"planned {len(rows)} runs in {blocks} blocks for {case}", file=sys.stderr)
+    planned = f"planned {plural(len(rows), 'run')} in {plural(blocks, 'block')} for {case}"
+    print(loosen_units(planned), file=sys.stderr)
     return 0
 
 
