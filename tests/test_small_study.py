@@ -11,6 +11,8 @@ import pytest
 import studies
 from waiting import wait_until
 
+from knobscope.durable_files import read_sealed, write_sealed
+
 ROOT = Path(__file__).parents[1]
 #: A rule of a user's own, each of whose files says something of its own in every finding.
 RULE = {
@@ -181,3 +183,15 @@ def test_specs_that_are_edited_while_a_study_runs_end_it(device_profile: Path, t
     studies.call(folder, "small")
     counts = query(folder, "SELECT phase, count(*) FROM runs GROUP BY phase ORDER BY phase")
     assert counts == query(device_profile.parents[3], "SELECT phase, count(*) FROM runs GROUP BY phase ORDER BY phase")
+
+
+def test_what_failed_in_a_finished_study_is_measured_again_on_request(small_study: Path) -> None:
+    """Snakemake misses a block that is not there for nothing, where all that came after it is."""
+    path = next(path for path in (small_study / "results/small/store").glob("*.json") if "/sweep-" in path.read_text())
+    record = read_sealed(path)
+    record["run"]["status"] = "failed_run"
+    write_sealed(path, record)
+    command = [*studies.command(small_study, "small"), "retry_failed=true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    assert "1 run that failed is measured again" in done.stderr
+    assert read_sealed(path)["run"]["status"] == "ok"

@@ -27,7 +27,7 @@ from knobscope.workflow.checkpoints import find_output, is_asked, read_output
 from knobscope.workflow.fitting import describe_fitting
 from knobscope.workflow.forecast import affordable_rounds, describe_study
 from knobscope.workflow.options import find_study_file
-from knobscope.workflow.retry import forget_failed_runs
+from knobscope.workflow.retry import retry_failed_runs
 from knobscope.workflow.windows import describe_windows
 
 Dump = dict[str, Any]
@@ -75,9 +75,8 @@ class Pipeline:
         os.environ[SPECS_VARIABLE] = json.dumps(digest_specs(pipeline.specs))
         for sentence in recovery.tell_damaged(Path(pipeline.results), sets_aside=runs):
             print(f"knobscope: {sentence}", file=sys.stderr)
-        if runs and config.get("retry_failed"):
-            count = forget_failed_runs(Path(pipeline.results))
-            print(f"knobscope: {count} runs that failed are measured again", file=sys.stderr)
+        if plans and config.get("retry_failed"):
+            description += f"\n{retry_failed_runs(Path(pipeline.results), runs=runs)}"
         limits = [text for device in pipeline.specs.devices.values() for text in describe_limits(device)]
         print("\n".join([description, *limits]), file=sys.stderr)
         if not runs:  # hundreds of lines about jobs follow, whatever --quiet says

@@ -4,25 +4,32 @@ from pathlib import Path
 
 from knobscope.durable_files import DamagedFileError
 from knobscope.tables import RunRecord, read_document
+from knobscope.text.formats import loosen_units, plural
 
 
-def forget_failed_runs(results: Path) -> int:
-    """Set aside the stored runs of a study that did not end well, and their blocks; return how many runs they were.
+def retry_failed_runs(results: Path, *, runs: bool) -> str:
+    """Set aside the stored runs of a study that did not end well, and their blocks; return a sentence on how many.
 
-    A run keeps its file, under the suffix `.retried`. A block that misses a run is measured anew, which takes what is
-    in the store from there; everything that depends on it follows.
+    A dry run (`runs` is false) leaves all where it is, so that its list of jobs has none of them. A run keeps its file,
+    under the suffix `.retried`. A block that misses a run is measured anew, which takes what is in the store from
+    there; everything that depends on it follows.
     """
     failed = [path for path in sorted((results / "store").glob("*.json")) if _has_failed(path)]
+    if not runs:
+        words = loosen_units(plural(len(failed), "run that failed", "runs that failed"))
+        return f"{words} would be measured again, with all that follows from it; -n does not list these jobs"
     for path in failed:
         block = Path(read_document(path, RunRecord)["run"]["block_id"])
         phase = block.name.partition("-")[0]
         directory = results / block.parent / "runs" / ("tune" if phase == "tune" else block.name)
-        # The run last: what was killed in between is found again.
-        for outcome in [results / "study.duckdb"] if phase == "explain" else [directory]:
+        # Snakemake makes a missing block anew only for something that is missing, too. The run last: what was killed in
+        # between is found again.
+        for outcome in (results / "study.duckdb", directory):
             if outcome.exists():
                 outcome.rename(_free_name(outcome))
         path.rename(path.with_suffix(".json.retried"))
-    return len(failed)
+    words = loosen_units(plural(len(failed), "run that failed is", "runs that failed are"))
+    return f"{words} measured again"
 
 
 def _has_failed(path: Path) -> bool:
