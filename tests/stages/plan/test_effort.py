@@ -94,3 +94,10 @@ def test_effort_adds_up(specs: StudySpecs) -> None:
     one = effort_of(specs, [(specs.cases[0], 3)])
     assert (one + one).runs == 6
     assert (one + one).seconds == pytest.approx(6 * 26.5)
+
+
+def test_a_run_that_ends_with_a_crash_takes_longer() -> None:
+    specs = shipped_study("postgresql-recovery")
+    calm = replace(specs, study=specs.study.model_copy(update={"measure": []}))
+    crashed, ended = (effort_of(each, [(specs.cases[0], 1)]).seconds for each in (specs, calm))
+    assert crashed - ended > 1.5, "rows are written for so long, and then the server has to start"

@@ -12,6 +12,8 @@ from knobscope.stages.plan.rounds import case_space, screening_blocks
 
 #: Copying, starting and stopping around warm-up and measured time.
 _OVERHEAD_S = 1.5
+#: Writing rows, killing the server and starting it again, where the study measures recovery.
+_RECOVERY_S = 2.5
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ def _seconds_of_run(workload: Workload) -> float:
 def effort_of(specs: StudySpecs, runs: Iterable[tuple[Case, int]]) -> Effort:
     """Return the effort of so many runs of each case."""
     counted = list(runs)
-    seconds = (count * _seconds_of_run(specs.workloads[case.workload]) for case, count in counted)
+    more = _RECOVERY_S if "recovery" in specs.study.measure else 0.0
+    seconds = (count * (_seconds_of_run(specs.workloads[case.workload]) + more) for case, count in counted)
     return Effort(sum(count for _, count in counted), sum(seconds))
 
 
