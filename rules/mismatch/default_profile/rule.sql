@@ -23,7 +23,8 @@
 --        least_waiting of their time: none of them waits for a processor meanwhile); where waits were not watched, CPU
 --        time leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they
 --        were, clients were seen to wait for it for less, and may wait for it behind locks and threads that were not
---        followed.
+--        followed. CPU time is that of the block (its median run) in which it is longest, so that no verdict rests on
+--        how slow the machine was in the others.
 -- Penalty: none: one profile does not show what the DBMS would gain.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own; how long requests
 --        of a loop or modelled device wait for a processor of this machine, which does their work.
@@ -38,7 +39,7 @@ WITH ability AS (
 ),
 
 counted AS (
-    SELECT b.dbms, b.device, b.workload, run_id, busy_share, run_depths.busy_depth,
+    SELECT b.dbms, b.device, b.workload, run_id, block_id, busy_share, run_depths.busy_depth,
         coalesce(sum(requests) FILTER (op = 'read'), 0) / any_value(window_s) AS reads,
         coalesce(sum(bytes) FILTER (op = 'read'), 0) / any_value(window_s) AS read_bytes,
         coalesce(sum(requests) FILTER (op = 'write'), 0) / any_value(window_s) AS writes,
@@ -66,9 +67,18 @@ defaults AS (
         median(reads) AS reads, median(read_bytes) AS read_bytes,
         median(writes) AS writes, median(write_bytes) AS write_bytes,
         median(flushes) AS flushes, median(flush_us) AS flush_us, median(partly) AS partly,
-        median(reads_per_op) AS reads_per_op, median(processors) AS processors,
-        median(cores) AS cores, median(cpus) AS cpus
+        median(reads_per_op) AS reads_per_op, median(cores) AS cores
     FROM counted
+    GROUP BY ALL
+),
+
+computing AS (
+    SELECT dbms, device, workload, max(processors) AS processors, max(cpus) AS cpus
+    FROM (
+        SELECT dbms, device, workload, block_id, median(processors) AS processors, median(cpus) AS cpus
+        FROM counted
+        GROUP BY ALL
+    )
     GROUP BY ALL
 ),
 
@@ -87,7 +97,7 @@ called AS (
 ),
 
 judged AS (
-    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload), asynchronous_share, requests_per_call,
+    SELECT v.* EXCLUDE (obstacle), c.* EXCLUDE (dbms, device, workload), processors, cpus, asynchronous_share, requests_per_call,
         -- Where reads still rise at the end of what was tried, at least so many can be under way.
         coalesce(saturating_depth, best_queue_depth) AS full_depth,
         coalesce(c.flush_us, d.flush_p50_us, fsync_p50_us) AS us_per_flush,  -- as in these runs, if they tell
@@ -139,6 +149,7 @@ judged AS (
         END AS obstacle
     FROM visibility v
     LEFT JOIN defaults c USING (dbms, device, workload)
+    LEFT JOIN computing USING (dbms, device, workload)
     LEFT JOIN called USING (dbms, device, workload)
     LEFT JOIN device_profile d USING (device)
     LEFT JOIN ability a USING (device)

@@ -388,3 +388,15 @@ def test_default_profile_says_what_is_used_and_what_holds_it_back(
     row = only_row(judge_one("default_profile", [one for one, *_ in USED], made, threads=16))
     assert row.verdict == verdict, row.sentence
     assert said in row.sentence
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(0.45, "mismatch"), (0.53, "insufficient")])
+def test_default_profile_needs_time_to_wait_in_every_block(make_study: Make, most: float, verdict: str) -> None:
+    """Half of the time is asked for; on average it is left in both cases."""
+
+    def compute(run: dict[str, Any]) -> None:
+        run["cpu_s"] = (most if run["block_id"].endswith("0") else 0.4) * 16 * run["window_s"]
+
+    row = only_row(make_study(threads=16, write_iops=40000.0, flushes=0.7, tweak=compute).judge("default_profile"))
+    assert row.verdict == verdict, row.sentence
+    assert ("CPU time leaves its clients only 47 % of their time" in row.sentence) == (verdict == "insufficient")
