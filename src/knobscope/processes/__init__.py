@@ -1,5 +1,6 @@
 """Processes that end with us, also after kill -9, and run as somebody who may do little."""
 
+from knobscope.processes.complaints import find_complaint
 from knobscope.processes.cores import usable_cores
 from knobscope.processes.disturbance import find_full, find_sent_signal, find_system_error
 from knobscope.processes.holding import hold_directory, open_temporary, remove_if_abandoned

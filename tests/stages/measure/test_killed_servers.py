@@ -9,10 +9,10 @@ import pytest
 from measured_runs import load_and_measure
 from shipped_specs import shipped_dbms
 
+from knobscope.processes import find_complaint
 from knobscope.servers import fill_program
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.programs import Program
-from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.measure.recovery import Crash
 from knobscope.stages.prepare import Snapshot
 from knobscope.tables import RunRow

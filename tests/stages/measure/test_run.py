@@ -14,9 +14,9 @@ from measured_runs import measure_once
 from knobscope.devices import OpenDevice
 from knobscope.devices.lock import find_open_directory
 from knobscope.generators import YcsbRun
+from knobscope.processes import find_complaint
 from knobscope.specs import Dbms, Workload
 from knobscope.specs.models.lifecycle import Readback
-from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.prepare import Snapshot
 
 pytestmark = pytest.mark.real
@@ -201,8 +201,12 @@ def test_only_knobs_have_to_agree_between_connections(
         ("java.lang.IllegalStateException: x\n", "java.lang.IllegalStateException: x"),
         ("bind: Permission denied", "bind: Permission denied"),
         ("ready\nx does not support DML\n", "x does not support DML"),
-        ("1 [Warning] failed to retrieve the MAC address\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
-        ("1 [Warning] failed to retrieve the MAC address\n", "1 [Warning] failed to retrieve the MAC address"),
+        ("1 [Warning] cannot lock memory\n2 [ERROR] unknown variable\n", "2 [ERROR] unknown variable"),
+        (
+            "1 [Warning] failed to retrieve the MAC address\n2 [Warning] cannot lock memory\n",
+            "2 [Warning] cannot lock memory",
+        ),
+        ("1 [Warning] failed to retrieve the MAC address\n", None),
         ("flag provided but not defined: -data_dir\nUsage:\n", "flag provided but not defined: -data_dir"),
         ("all is well\nready\n", None),
         ("FATAL:  the database system is starting up\nPANIC:  no space\n", "PANIC:  no space"),

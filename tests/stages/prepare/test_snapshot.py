@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from itertools import pairwise
@@ -89,6 +90,17 @@ def test_a_load_that_fails_leaves_no_snapshot(sqlite: Dbms, short_workload: Work
         prepare_snapshot(broken, short_workload, {}, tmp_path)
     assert caught.value.log_tail
     assert not list((tmp_path / "snapshots").glob("*/snapshot.json"))
+
+
+def test_a_command_that_fails_is_told_with_its_complaint(
+    postgresql: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    assert postgresql.lifecycle
+    lifecycle = postgresql.lifecycle.model_copy(update={"init": ["initdb", "--no-such-option"]})
+    with pytest.raises(SnapshotFailedError) as caught:
+        prepare_snapshot(postgresql.model_copy(update={"lifecycle": lifecycle}), short_workload, {}, tmp_path)
+    said = r"while data was loaded: \S*initdb ended with exit code 1; first complaint of its log: .*unrecognized option"
+    assert re.match(said, str(caught.value))
 
 
 def test_a_setting_that_does_not_take_is_refused(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ from knobscope.devices import PoweredDisk, open_powered_disk
 from knobscope.durable_files import synchronise_filesystem
 from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, RowWriter, Session, count_lost
-from knobscope.processes import find_full, find_sent_signal, find_service_user, make_shared_directory
+from knobscope.processes import find_complaint, find_full, find_sent_signal, find_service_user, make_shared_directory
 from knobscope.servers import Instance, Server, ServerFailedError, open_instance
 from knobscope.specs import Dbms, Value, Workload
-from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.measure.load import client_session
 from knobscope.stages.measure.validity import RunFailedError
 from knobscope.stages.prepare import Snapshot, copy_snapshot

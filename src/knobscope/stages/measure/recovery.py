@@ -6,10 +6,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from knobscope.generators import GeneratorError, Witness, has_own_tables
-from knobscope.processes import find_sent_signal, read_tail
+from knobscope.processes import find_complaint, find_sent_signal, read_tail
 from knobscope.servers import Configuration, Instance, Server, ServerFailedError, limit_memory
 from knobscope.specs import Lifecycle, Workload
-from knobscope.stages.measure.complaints import find_complaint
 from knobscope.stages.measure.disturbance import notice_disturbance, telling_of_limit
 from knobscope.stages.measure.load import client_session
 from knobscope.stages.measure.validity import RunFailedError

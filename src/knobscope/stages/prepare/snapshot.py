@@ -31,6 +31,7 @@ from knobscope.generators import (
 )
 from knobscope.identity import data_identity, hash_identity
 from knobscope.processes import (
+    find_complaint,
     find_full,
     find_sent_signal,
     find_service_user,
@@ -204,7 +205,9 @@ def _make(
                 f"loading data into {dbms.name} was disturbed from outside ({sign}): {error}. Put that right and call "
                 f"again.\n{error.log_tail}"
             ) from error
-        raise SnapshotFailedError(str(error), error.log_tail) from error
+        complaint = find_complaint(error.log_tail)
+        words = "" if complaint is None or complaint in str(error) else f"; first complaint of its log: {complaint}"
+        raise SnapshotFailedError(f"while data was loaded: {error}{words}", error.log_tail) from error
 
 
 def _load(
