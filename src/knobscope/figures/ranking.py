@@ -65,7 +65,7 @@ def draw_rounds(width: float, rounds: Sequence[RoundFit], threshold: float) -> C
         canvas, frame, [(scale(tick), format_number(tick)) for tick in (0, 0.25, 0.5, 0.75, 1)], "R² on held-out runs"
     )
     canvas.line((frame.left, scale(threshold)), (frame.right, scale(threshold)), "preferred")
-    canvas.text(frame.left + 4, scale(threshold) - 5, f"asked for {format_number(threshold)}", "tick")
+    canvas.text(frame.left + 4, scale(threshold) - 5, f"goal {format_number(threshold)}", "tick")
     step = frame.width / max(len(rounds), 1)
     ticks = []
     for index, fit in enumerate(rounds):

@@ -223,6 +223,15 @@ def test_what_must_have_an_effect_is_no_mismatch(
         assert excuse in row["sentence"]
 
 
+def test_what_can_be_no_mismatch_needs_no_evidence(make_study: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An effect that noise hides: whether it is one of the load's setting, nobody has to know."""
+    monkeypatch.setitem(KNOBS["limit"], "mechanism", "workload")
+    study = make_study(noise=0.4, knobs=("limit", "buffer"))
+    found = verdicts(study.judge("intuition"))
+    assert "insufficient" in {verdict for (knob, _), verdict in found.items() if knob == "buffer"}
+    assert {verdict for (knob, _), verdict in found.items() if knob == "limit"} == {"none"}
+
+
 def test_tier_finds_opposite_effects_and_those_that_grow(make_study: Make) -> None:
     study = make_study(
         devices=("hdd", "nvme"),

@@ -50,7 +50,8 @@ def run_rules(
     """Return the findings of the study's rules, in this order; mismatches of a rule come first, the costliest on top.
 
     Knobs whose mechanism is `throttle` are not mismatched: what they hold back they hold back on purpose. Nor are
-    settings of the workload and of the kernel's queues: they are no choice of the DBMS.
+    settings of the workload and of the kernel's queues: they are no choice of the DBMS. That needs no evidence, so no
+    verdict on them is *insufficient*.
 
     Where a value was compared together with a change of other knobs, evidence `beside` says which (knob -> value).
 
@@ -99,7 +100,7 @@ class _Judge:
             if row["verdict"] == "mismatch":
                 sentence += self._interactions.get(swept, "")
             excuse = find_excuse(self._specs, row["dbms"], row["knob"])
-            if excuse is not None and row["verdict"] == "mismatch":
+            if excuse is not None and row["verdict"] in ("mismatch", "insufficient"):  # whatever could still be seen
                 row["verdict"], row["penalty"] = "none", None
                 sentence = f"{row['knob']} {excuse} {sentence}"
             cause = rule.about.cause.factor if rule.about.cause else None
