@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import statistics
@@ -162,17 +163,22 @@ def test_nothing_is_left_of_a_process_group_that_is_killed_bringing_it_up(make_d
     device = make_device(read="200ms")
     folder = folder_of(device)
     owner = start_owner(device, is_awaited=False)
-    assert wait_until(lambda: any(_MOMENTS[moment](Path("/proc", child)) for child in list_children(owner.pid)))
+    assert wait_until(lambda: any(is_at(moment, child) for child in list_children(owner.pid)))
     os.killpg(owner.pid, signal.SIGTERM)
     owner.wait()
     assert wait_until(lambda: leftovers(folder) == []), leftovers(folder)
 
 
-_MOUNT = "165 "  # the system call, on x86-64
-_MOMENTS = {
-    "warden": lambda child: "knobscope.devices.warden" in (child / "cmdline").read_text(),
-    "mount": lambda child: (child / "syscall").read_text().startswith(_MOUNT),
-}
+#: File of a process, and what it begins with; 165 is mount on x86-64.
+_MOMENTS = {"warden": ("cmdline", r".*knobscope\.devices\.warden"), "mount": ("syscall", "165 ")}
+
+
+def is_at(moment: str, pid: str) -> bool:
+    name, pattern = _MOMENTS[moment]
+    try:
+        return re.match(pattern, Path("/proc", pid, name).read_text()) is not None
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return False
 
 
 def list_children(pid: int) -> list[str]:
