@@ -82,12 +82,7 @@ FLUSHED: list[tuple[Any, ...]] = [
     (Truth(throughput=-0.7, flushes=0.6), 1000, "mismatch", "of the difference of"),
     (Truth(throughput=0.6, flushes=-0.2), 2000, "mismatch", "goes from 0.2 to 0,"),  # the default flushes more
     (Truth(throughput=-0.7, flushes=1.0, writes=1.0), 1000, "mismatch", "Bytes written per operation: 2.7x more"),
-    (
-        Truth(throughput=-0.7, flushes=1.0),
-        50,
-        "insufficient",
-        "but an fsync also waits",
-    ),  # a fast flush, maybe a slow fsync
+    (Truth(throughput=-0.7, flushes=1.0), 50, "insufficient", "but an fsync also waits"),  # maybe a slow fsync
     (Truth(throughput=-0.7, flushes=0.1), 1000, "insufficient", "but an fsync also waits"),  # a tenth of the difference
     (Truth(throughput=-0.7), 1000, "none", "stays at 0.2"),
     (Truth(throughput=0.7, flushes=1.0), 1000, "none", "no loss"),  # it flushes more and is faster
