@@ -59,6 +59,18 @@ def test_a_bending_block_is_dropped(draw_sweep: Draw) -> None:
     assert effects["noise"].iloc[0] == pytest.approx(0.03, rel=0.4)
 
 
+def test_a_noisy_default_makes_no_block_bend(draw_sweep: Draw) -> None:
+    """Three sentinels are fitted by level, line and bend, so that only other configurations show the noise."""
+    rng, dropped = np.random.default_rng(11), []
+    for _ in range(100):
+        runs = draw_sweep(rng, 3, 10, noise=0.025)
+        runs.loc[runs["is_sentinel"], "throughput_ops"] *= np.exp(rng.normal(0, 0.085, runs["is_sentinel"].sum()))
+        _, blocks = judge(runs)
+        dropped.append((blocks["treatment"] == "dropped").sum())
+    assert sum(dropped) <= 9  # of 300
+    assert max(dropped) <= 1
+
+
 def test_a_resumed_block_is_compared_within_its_sessions_only(draw_sweep: Draw) -> None:
     """After the break the machine is 40 % slower. Nobody must take that for an effect of what came later."""
     runs = draw_sweep(np.random.default_rng(6), 3, 20)

@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from knobscope.statistics.arrays import Bools, Floats, Ints
+from knobscope.statistics.arrays import Bools, Floats, Ints, average_groups
 from knobscope.statistics.level_shifts import judge_levels
 from knobscope.statistics.regression import (
     BlockDesign,
-    BlockFit,
     Nuisance,
-    fit_blocks,
     number_levels,
     t_probability,
 )
@@ -93,10 +91,9 @@ def judge_blocks(runs: "pd.DataFrame", min_effect: float) -> tuple[Groups, "pd.D
     position = _scale_positions(runs["position"].to_numpy(float), code)
     sentinels = np.bincount(code[ok & is_sentinel], minlength=count)
     bare = Groups(code, position, is_sentinel, np.zeros(count, bool), sentinels == 0)
-    drift, drift_p, bend, bend_p = _find_drift(bare, runs, sentinels)
-    smallest = np.log1p(min_effect)
-    bent = (bend_p < _DRIFT_P) & (np.abs(bend) > smallest)
-    drifts = (drift_p < _DRIFT_P) & (np.abs(drift) > smallest) & ~bent
+    drift, drift_p, bend, bend_p = _find_drift(bare, runs, sentinels, smallest := np.log1p(min_effect))
+    bent = _is_clear(bend, bend_p, smallest)
+    drifts = _is_clear(drift, drift_p, smallest) & ~bent
     confounded = _find_confounded(bare, runs)
     groups = Groups(code, position, is_sentinel, drifts & ~confounded, bent | confounded | (sentinels == 0))
     setting = runs["setting"].to_numpy(np.int64)
@@ -162,32 +159,69 @@ def _unexplained(gram: Floats) -> Floats:
     return np.where(depends, 0.0, 1 / np.where(depends, 1.0, inverse))
 
 
-def _find_drift(groups: Groups, runs: "pd.DataFrame", sentinels: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+def _find_drift(
+    groups: Groups, runs: "pd.DataFrame", sentinels: Ints, smallest: float
+) -> tuple[Floats, Floats, Floats, Floats]:
     """Return drift, its p value, bend and its p value per group; NaN where there are too few runs to tell."""
+    lines = sentinels >= 2
+    drift, drift_p = _judge_terms(groups, runs, lines, None, lines)
+    moving = _is_clear(drift, drift_p, smallest)
+    return drift, drift_p, *_judge_terms(groups, runs, lines, sentinels >= 3, moving)
+
+
+def _is_clear(change: Floats, p_value: Floats, smallest: float) -> Bools:
+    clear: Bools = (p_value < _DRIFT_P) & (np.abs(change) > smallest)
+    return clear
+
+
+def _judge_terms(
+    groups: Groups, runs: "pd.DataFrame", lines: Bools, bends: Bools | None, moving: Bools
+) -> tuple[Floats, Floats]:
+    """Return value and p value of a fit's last terms, bends or else lines, per group.
+
+    Three sentinels are nearly fitted by their level, line and bend, so that what a fit leaves is the noise of the other
+    configurations. If the default is noisier than they, its part of a term's error comes from the sentinels of the
+    other groups instead, around their levels and the lines of those that are `moving`.
+    """
+    marked = lines if bends is None else bends
+    values, p_values = np.full((2, len(marked)), np.nan)
     response, setting = runs["log_throughput"].to_numpy(float), runs["setting"].to_numpy(np.int64)
     rows = groups.comparable(np.isfinite(response))
-    settings = int(setting.max(initial=0)) + 1
-    lines, bends = sentinels >= 2, sentinels >= 3
-    unknown = np.full(len(lines), np.nan)
-
-    def fit(bent: Bools | None) -> BlockFit:
-        return fit_blocks(response[rows], setting[rows], groups.nuisance(rows, lines, bent), settings)
-
-    straight = fit(None) if lines.any() else None
-    curved = fit(bends) if bends.any() else None
-    drift, drift_p = _last_terms(straight, lines) if straight else (unknown, unknown)
-    bend, bend_p = _last_terms(curved, bends) if curved else (unknown, unknown)
-    return drift, drift_p, bend, bend_p
-
-
-def _last_terms(fit: BlockFit, marked: Bools) -> tuple[Floats, Floats]:
-    """Return coefficient and p value of the fit's last terms, one for each marked group."""
-    values, p_values = np.full(len(marked), np.nan), np.full(len(marked), np.nan)
-    if fit.degrees >= _LEAST_DEGREES:
-        last = slice(len(fit.nuisance) - int(marked.sum()), None)
-        values[marked] = fit.nuisance[last]
-        p_values[marked] = t_probability(fit.nuisance[last], fit.nuisance_errors[last], fit.degrees)
+    columns = groups.nuisance(rows, lines, bends)
+    design = BlockDesign.of(setting[rows], columns, int(setting.max(initial=0)) + 1)
+    if not marked.any() or design.degrees < _LEAST_DEGREES:
+        return values, p_values
+    fit = design.fit(response[rows])
+    last = slice(columns.count - int(marked.sum()), None)
+    of_sentinels = groups.nuisance(rows & groups.is_sentinel, lines, bends)
+    gram = BlockDesign.of(np.zeros(len(of_sentinels.values), np.int64), of_sentinels, 1).gram
+    weights = design.inverse[last]
+    variance, sentinel_part = np.diag(design.inverse)[last], ((weights @ gram) * weights).sum(axis=1)
+    of_others, others = (part[marked] for part in _sentinel_variances(groups, response, rows, moving))
+    excess = np.maximum(of_others - fit.noise**2, 0)
+    square = fit.noise**2 * variance + excess * sentinel_part
+    degrees = np.full(len(square), float(fit.degrees))
+    if bends is not None:  # a line costs little where there is none, a bend its block: Welch and Satterthwaite's
+        own = (of_others * sentinel_part) ** 2 / np.maximum(others, 1)
+        rest = (fit.noise**2 * (variance - sentinel_part)) ** 2 / fit.degrees
+        joint = np.divide(square**2, own + rest, out=degrees.copy(), where=excess > 0)
+        degrees = np.minimum(joint, degrees)
+    values[marked] = fit.nuisance[last]
+    p_values[marked] = t_probability(values[marked], np.sqrt(square), degrees)
     return values, p_values
+
+
+def _sentinel_variances(groups: Groups, response: Floats, rows: Bools, moving: Bools) -> tuple[Floats, Floats]:
+    """Return variance and degrees of freedom of sentinels per group, from those of all others; 0 if unknown."""
+    rows = rows & groups.is_sentinel
+    code, count = groups.code[rows], len(moving)
+    x, y = (values - average_groups(values, code) for values in (groups.position[rows], response[rows]))
+    xx, xy, yy = (np.bincount(code, product, minlength=count) for product in (x * x, x * y, y * y))
+    has_line = moving & (xx > 0)
+    squares = yy - np.divide(xy**2, xx, out=np.zeros(count), where=has_line)
+    degrees = np.maximum(np.bincount(code, minlength=count) - 1 - has_line, 0)
+    others = degrees.sum() - degrees
+    return np.divide(squares.sum() - squares, others, out=np.zeros(count), where=others > 0), others
 
 
 def _sentinel_changes(sentinels: "pd.DataFrame", code: Ints, count: int) -> Floats:
