@@ -136,6 +136,9 @@ judged AS (
             WHEN 10 * order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
         END AS explained_by,
         coalesce(order_us < getvariable('cpu_share') * cpu_us, false) AS is_much_work,
+        -- Clients spend their time on something else: this needs no order of requests, of which few have none.
+        coalesce(is_significant(estimate, q_value) AND computed_high < getvariable('cpu_share'), false)
+            AS time_ruled_out,
         -- The side of a share's change that would matter is that of CPU, once that is known.
         -- Of a kind of which there is hardly any, no order can be known, nor matters.
         coalesce(
@@ -159,6 +162,7 @@ verdicts AS (
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN cpu_q IS NULL THEN 'few_cpu_times'
+            WHEN time_ruled_out THEN NULL
             WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
@@ -187,7 +191,9 @@ SELECT
         cpu_us_per_op: cpu_us, in_order_per_op: in_order, order_us_per_op: order_us,
         us_per_op: coalesce(slow_us, difference_us),
         computed: CASE WHEN computed IS NOT NULL THEN {low: computed_low, high: computed_high} END,
-        explained_by: CASE WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by END,
+        explained_by: CASE
+            WHEN costs AND (writes_ordered OR reads_ordered) THEN explained_by WHEN time_ruled_out THEN 'time'
+        END,
         write_share: {
             before: as_share(write_before), after: as_share(write_before + write_share), q_value: write_q, counts: by_writes
         },

@@ -59,7 +59,8 @@ def test_a_cause_that_the_runs_left_open_is_found_without_it() -> None:
     found = settle(500)
     assert (found["verdict"], found["confirmed"]) == ("mismatch", "yes")
     assert found["penalty"] == pytest.approx(2200 / 500, rel=0.1)
-    assert "85 %" in found["sentence"]
+    assert "85 %" in str(found["confirmation"])
+    assert "and the slower setting waits for the device's flushes. The runs alone" in found["sentence"]
     assert found["sentence"].endswith("Nobody can tell.")
 
 

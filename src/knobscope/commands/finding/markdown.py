@@ -265,7 +265,7 @@ def _devices(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
         for profile in profiles
     ]
     heads = ["device", "kind", "write unit", "fdatasync", "random 4 KiB reads, one at a time", "at best"]
-    yield from _table([*heads, "depth that saturates", "random to sequential"], rows)
+    yield from _table([*heads, "depth that saturates", "random to sequential reads"], rows)
     for profile in profiles:
         spec = data.specs.devices.get(profile["device"])
         if spec is not None:

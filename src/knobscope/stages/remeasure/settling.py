@@ -8,11 +8,10 @@ import json
 import math
 
 from knobscope.specs import RuleCause
-from knobscope.stages.remeasure.causes import Answer, share_words
+from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.judging import is_borne_out
-from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES, PROPERTY_WORDS
+from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES
 from knobscope.tables.detection import FindingRow
-from knobscope.text.formats import join_words
 
 #: An experiment alone has to be surer than one that confirms what runs showed: so much of the effect disappears by the
 #: lower end of the interval. One that begins at 1 % says little more than noise does.
@@ -28,25 +27,24 @@ def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> Fin
     """
     confirmation = answer.describe()
     confirmed = None if answer.is_gone or not answer.question.followed else is_borne_out(answer, cause)
-    shares = [(name, answer.shares[name]) for name in FACTOR_PROPERTIES[cause.factor] if name in answer.shares]
+    shares = [answer.shares[name] for name in FACTOR_PROPERTIES[cause.factor] if name in answer.shares]
     is_short = confirmed and cause.requires and not json.loads(finding.get("evidence") or "{}").get(cause.requires)
     if confirmed is None or is_short or not shares or finding.get("effect") is None:
         return {"confirmed": "not_tested", "confirmation": confirmation}
-    if confirmed and max(share.low for _, share in shares) < _SURELY_GONE:
+    if confirmed and max(share.low for share in shares) < _SURELY_GONE:
         unsure = "The runs themselves do not show it, and less than a quarter may disappear: no cause is named."
         return {"confirmed": "not_tested", "confirmation": f"{confirmation} {unsure}"}
     if confirmed and abs(math.log1p(finding["effect"] or 0.0)) < answer.question.least:
         return {"confirmed": "not_tested", "confirmation": f"{confirmation} The effect is too small to be a mismatch."}
-    gone = join_words([f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares])
     means = cause.confirmed if confirmed else cause.refuted
     settled: FindingRow = {
         "confirmation": f"{confirmation} So {means}.",
-        "sentence": f"Settled by an experiment: {answer.tell_effect()}. The share of it that disappears is {gone}, so "
-        f"{means}. The runs alone could not settle it: {finding['sentence']}",
+        "sentence": f"Settled by an experiment: {answer.tell_effect()}, and {means}. "
+        f"The runs alone could not settle it: {finding['sentence']}",
     }
     if not confirmed:
         return {**settled, "verdict": "none", "confirmed": "not_tested"}
     # As much as the larger part that is gone, and no more than the whole of the effect, takes of the slower setting.
     lost = 1 - math.exp(-abs(math.log1p(finding["effect"] or 0.0)))
-    most = max(min(share.high, 1.0) for _, share in shares)
+    most = max(min(share.high, 1.0) for share in shares)
     return {**settled, "verdict": "mismatch", "penalty": 1 / (1 - most * lost), "confirmed": "yes"}
