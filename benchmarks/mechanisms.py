@@ -7,6 +7,8 @@ and recall are of "steers a mechanism of I/O"; `named` is the share of the knobs
 too. Beside it stands a search for words that anybody would look for. He et al. (PVLDB 16(7), 2023) reach a precision of
 .700 and a recall of .898 with taint analysis of the source code, on labels of their own. At the end stand the means of
 all lists of `specs/dbms/labelled`, each guessed in the same way, and as if there were only the catalogues.
+`python benchmarks/mechanisms.py mariadb` names the knobs of one DBMS that are missed and those that are wrong, by words
+and code, and scores the guesses that are surer than a bound of the log odds.
 
 HBase (`hbase.json`) is never learned from. Its labels were made, by a language model, before the lists were, and
 figures of it were printed beside all others while these choices were made, but decided none:
@@ -20,11 +22,12 @@ figures of it were printed beside all others while these choices were made, but 
 
 import json
 import re
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from knobscope.knob_texts.mechanisms import guess_mechanisms, read_labelled
+from knobscope.knob_texts.mechanisms import MechanismModel, guess_mechanisms, read_labelled
 from knobscope.machine_code import Code, Program, find_server, read_code
 from knobscope.specs import Dbms, read_spec
 
@@ -41,6 +44,8 @@ RELATIVES = [
     {"rocksdb", "tikv", "arangodb", "yugabytedb", "kudu", "impala", "doris", "ceph"},
     {"mongodb", "wiredtiger"},
 ]
+#: Bounds of the log odds.
+SURE = (0, 1, 1.5, 2)
 SEARCHED = re.compile("sync|flush|wal|log|buffer|cache|write|read|page|block|disk|file|compact|vacuum|checkpoint", re.I)
 
 
@@ -111,9 +116,25 @@ def judge_lists(labelled: Labelled, catalogues: Collection[str]) -> None:
         print(f"mean of {len(lists)} lists, by words, from {way:15} {precision:9.2f} {recall:6.2f}", flush=True)
 
 
+def explain(dbms: str, knobs: dict[str, dict[str, Any]], labelled: Labelled) -> None:
+    """Print precision and recall of the guesses that are surer than a bound, and all that are wrong."""
+    odds = MechanismModel(leave_out_relatives(labelled, dbms)).odds(knobs, read_server(dbms, knobs))
+    true = steering({name: knob["mechanism"] for name, knob in knobs.items()})
+    for bound in SURE:
+        sure = {name for name in knobs if abs(odds[name]) >= bound}
+        precision, recall = score({name for name in sure if odds[name] > 0}, true & sure)
+        print(f"log odds beyond {bound}: {len(sure) / len(knobs):.2f} of the knobs, {precision:.2f} {recall:.2f}")
+    for name in sorted(knobs, key=odds.__getitem__):
+        if (odds[name] > 0) != (name in true):
+            print(f"{odds[name]:6.2f} {knobs[name]['mechanism']:14} {name}: {knobs[name].get('description') or '':.80}")
+
+
 def main() -> None:
-    """Print the rows of all catalogues, of HBase, and the means of the lists."""
+    """Print the rows of all catalogues, of HBase, and the means of the lists; or what is wrong about one DBMS."""
     labelled = read_labelled(SPECS)
+    if len(sys.argv) > 1:
+        explain(sys.argv[1], labelled[sys.argv[1]], labelled)
+        return
     catalogues = {path.stem for path in (SPECS / "catalogue").glob("*.json")}
     unseen = json.loads((Path(__file__).parent / "hbase.json").read_text())
     print(f"{'':14} knobs  of I/O   guessed by      precision recall  named   words searched for: precision recall")
