@@ -9,6 +9,7 @@ from knobscope.figures.curves import (
     draw_latencies,
     draw_loglog,
     draw_series,
+    measure_intervals,
     with_pauses,
 )
 from knobscope.figures.figure import Figure, figure_style, slug, write_figures

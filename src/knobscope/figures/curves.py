@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from knobscope.figures.axes import Frame, draw_legend, draw_x_axis, draw_y_axis, legend_width
 from knobscope.figures.canvas import Anchor, Canvas, text_width
@@ -138,6 +139,15 @@ def _latency_ticks(x: Scale) -> list[Tick]:
         middle = math.sqrt(x.low * x.high)
         ticks = [float(f"{value:.0e}") for value in (x.low * 1.2, middle, x.high / 1.2)]
     return [(x(tick), format_micros(tick)) for tick in ticks]
+
+
+def measure_intervals(times: Sequence[float]) -> tuple[float, dict[float, float]]:
+    """Return the usual length of intervals, and by its end that of each; `times`: two or more ends, rising.
+
+    The last interval ends with the window, and is shorter. One without traffic is not in `times`.
+    """
+    step = median(after - before for before, after in pairwise(times))
+    return step, {time: max(min(step, time - before), 1e-3) for before, time in pairwise([times[0] - step, *times])}
 
 
 def with_pauses(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:

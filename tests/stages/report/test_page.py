@@ -339,10 +339,20 @@ def test_origins_add_up_even_where_foreign_requests_are_counted_apart(render_cha
 
 
 def test_pauses_of_a_series_are_drawn_as_zero() -> None:
-    from knobscope.figures import with_pauses
+    from knobscope.figures import measure_intervals, with_pauses
 
-    points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0)]
-    assert [value for _, value in with_pauses(points, 0.1)] == [5.0, 5.0, 0.0, 0.0, 4.0]
+    points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0), (0.7, 4.0)]
+    step, _ = measure_intervals([time for time, _ in points])
+    assert [value for _, value in with_pauses(points, step)] == [5.0, 5.0, 0.0, 0.0, 4.0, 4.0]
+
+
+def test_a_short_interval_makes_no_pause_of_the_others() -> None:
+    from knobscope.figures import measure_intervals, with_pauses
+
+    points = [(0.1, 5.0), (0.2, 5.0), (0.3, 4.0), (0.36, 3.0)]
+    step, lengths = measure_intervals([time for time, _ in points])
+    assert with_pauses(points, step) == points
+    assert list(lengths.values()) == pytest.approx([0.1, 0.1, 0.1, 0.06])
 
 
 def test_effects_with_another_change_name_it_everywhere(

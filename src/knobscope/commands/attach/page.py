@@ -1,7 +1,6 @@
 """A diagnosis as one HTML page that loads nothing from elsewhere, in the look of the report."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from knobscope.commands.attach.diagnosis import Diagnosis
@@ -15,6 +14,7 @@ from knobscope.figures import (
     draw_latencies,
     draw_series,
     draw_sizes,
+    measure_intervals,
     with_pauses,
 )
 from knobscope.stages.report.page import make_environment
@@ -48,18 +48,17 @@ def _draw_series(diagnosis: Diagnosis) -> Figure | None:
     times = sorted({row["t_s"] for row in rows})
     if len(times) < 2:
         return None
-    step = diagnosis.facts.seconds / max(round(diagnosis.facts.seconds / min(_differences(times))), 1)
-    curves = [
-        Curve(
-            op,
-            _LOOKS[op],
-            with_pauses([(row["t_s"], row["bytes"] / step / 1e6) for row in rows if row["op"] == op], step),
-        )
+    step, length = measure_intervals(times)
+    by_op = {
+        op: [(row["t_s"], row["bytes"] / length[row["t_s"]] / 1e6) for row in rows if row["op"] == op]
         for op in ("read", "write")
-    ]
+    }
     depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
     panels = [
-        ("MB/s of the server", [curve for curve in curves if curve.points]),
+        (
+            "MB/s of the server",
+            [Curve(op, _LOOKS[op], with_pauses(points, step)) for op, points in by_op.items() if points],
+        ),
         ("requests in flight at the device", [Curve("depth", "line-d", with_pauses(depths, step))]),
     ]
     return Figure(
@@ -70,10 +69,6 @@ def _draw_series(diagnosis: Diagnosis) -> Figure | None:
         data=rows,
         wide=True,
     )
-
-
-def _differences(times: Sequence[float]) -> list[float]:
-    return [after - before for before, after in pairwise(times) if after > before]
 
 
 def _draw_sizes(diagnosis: Diagnosis) -> Figure | None:

@@ -2,12 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 
 from markupsafe import Markup
 
-from knobscope.figures import OP_LOOKS, Curve, Figure, bucket_points, draw_latencies, draw_series, slug, with_pauses
+from knobscope.figures import (
+    OP_LOOKS,
+    Curve,
+    Figure,
+    bucket_points,
+    draw_latencies,
+    draw_series,
+    measure_intervals,
+    slug,
+    with_pauses,
+)
 from knobscope.specs import Case
 from knobscope.stages.report.sections.evidence import Comparison, default_only, picture_depth, picture_sizes
 from knobscope.stages.report.sections.html_table import HEAD, NUMBER, Cells, render_table
@@ -105,9 +113,7 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
     times: list[float] = sorted({row["t_s"] for row in rows})
     if len(times) < 2:
         return None
-    step = median(after - before for before, after in pairwise(times))
-    # The last interval ends with the run, and is shorter.
-    length = {time: max(min(step, time - before), 1e-3) for before, time in pairwise([times[0] - step, *times])}
+    step, length = measure_intervals(times)
 
     def curves(take: Callable[[Row], float]) -> list[Curve]:
         by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
