@@ -17,8 +17,8 @@
 --        order can be seen: it is inside the calls; the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
 --        blocks' runs of the default configuration (each is reported once per case); a change of order that may be chance.
--- Penalty: only where order is lost: how many times more sequential than random reads (or writes) the device does, an
---        upper bound.
+-- Penalty: only where order is lost, and the device does clearly more sequential than random reads (or writes) of one
+--        size: how many times. What fewer and larger requests would gain, which only order permits, is not in it.
 -- Cannot see: files that are mapped into memory, which are read and written without calls.
 WITH judged AS (
     SELECT v.dbms, v.device, v.workload, v.obstacle AS blind, v.watched, a.* EXCLUDE (dbms, device, workload),
@@ -66,7 +66,8 @@ lacking AS (
 SELECT
     dbms, device, workload,
     verdict_of(obstacle, changed_at = 'calls' OR (changed_at = 'device' AND is_significant_share(estimate, q_value))) AS verdict,
-    CASE WHEN verdict = 'mismatch' AND loses_order THEN greatest(1 / nullif(order_ratio, 0), 1) END AS penalty,
+    CASE WHEN verdict = 'mismatch' AND loses_order AND order_ratio * (1 + getvariable('min_effect')) <= 1
+        THEN 1 / nullif(order_ratio, 0) END AS penalty,
     {
         file: file, role: role, op: op, calls: calls, requests: requests, runs: runs,
         logical: {pattern: logical_pattern, sequential_share: logical_share, bytes: call_bytes},
