@@ -15,6 +15,7 @@ from knobscope.errors import UserError
 from knobscope.specs import VERDICTS, Case, Rule, SpecErrors, StudySpecs, is_factor
 from knobscope.specs.reading.source import SpecProblem, read_text, show_path
 from knobscope.stages.detect.interactions import read_interactions
+from knobscope.stages.detect.layouts import leave_open, read_other_devices
 from knobscope.stages.detect.pauses import read_pauses
 from knobscope.stages.detect.penalties import limit_penalty
 from knobscope.stages.detect.rule_queries import (
@@ -53,6 +54,9 @@ def run_rules(
     settings of the workload and of the kernel's queues: they are no choice of the DBMS. That needs no evidence, so no
     verdict on them is *insufficient*.
 
+    Where other devices of a layout served requests, too, what a rule concludes from those to the device of the data is
+    *insufficient*.
+
     Where a value was compared together with a change of other knobs, evidence `beside` says which (knob -> value).
 
     Rules that judge what others found run after those, whatever their order. `tested`: findings of an earlier call that
@@ -83,9 +87,12 @@ class _Judge:
         self._tables = open_to_rules(connection, specs)
         self._sentences, self._besides = Sentences(specs.dbms), _read_besides(connection)
         self._pauses, self._interactions = read_pauses(connection), read_interactions(connection)
+        self._others = read_other_devices(connection)
 
     def __call__(self, rule: Rule) -> list[FindingRow]:
         rows = _run_rule(self._connection, rule, self._tables)
+        for row in rows:
+            leave_open(row, rule.about.needs, self._others.get((*Case.of(row), row["knob"], row["value"])))
         limits = [(row, limit_penalty(self._connection, rule, row)) for row in rows]
         limits.sort(key=lambda limit: _order(limit[0]))
         findings: list[FindingRow] = []

@@ -225,9 +225,8 @@ def _try_order(setting: Setting, _: int) -> Trial:
         random = compare(figures[-1], figures[0])
         order_text = f"The I/O of {setting.name} at random offsets: {random}."
         if setting.other_pattern is None:
-            return Outcome(
-                False, f"{order_text} {setting.other_name} does no I/O at all, so the order of I/O is not the reason."
-            )
+            why = f"{setting.other_name} sends no request to this device, so the order of I/O is not the reason."
+            return Outcome(False, f"{order_text} {why}")
         comparison = Comparison(setting.measured, compare(figures[1], figures[0]))
         text = f"The I/O of {setting.other_name}, repeated: {comparison.replayed}. {order_text}"
         harmless, reproduced = loses_nothing(random), comparison.is_reproduced
@@ -300,7 +299,7 @@ def _compare(setting: Setting, figures: Figures, change: str) -> tuple[Compariso
     replayed: Ratio | None = compare(figures[1], figures[0]) if setting.other_pattern else None
     comparison = Comparison(setting.measured, replayed, compare(figures[-1], figures[0]))
     if replayed is None:
-        text = f"{setting.other_name} does no I/O."
+        text = f"{setting.other_name} sends no request to this device."
     else:
         text = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
         measured = format_number(setting.measured)
