@@ -18,6 +18,7 @@ from knobscope.specs import KnobChoice, StudySpecs, load_study
 from knobscope.stages.detect import create_schema
 from knobscope.stages.plan.search_space import Parameter, SearchSpace, _risky_values, _without, search_space
 from knobscope.stages.tune.optuna_space import parameters_of, suggest
+from knobscope.tables import insert_rows
 
 STUDY = """
 name: tuned
@@ -118,6 +119,24 @@ def test_a_study_without_a_knob_of_the_dbms_has_nothing_to_export(tmp_path: Path
     files = ["--case", "sqlite/hdd-7200/ycsb-scan", "--database", str(database), "--out", str(tmp_path / "space.json")]
     said = refuses("export", study, "--to", "mlos", "--root", ROOT, *files)
     assert "no knob of sqlite is varied in sqlite/hdd-7200/ycsb-scan" in said
+
+
+@pytest.mark.parametrize(("top", "trustworthy"), [(["--top", "1"], False), (["--top", "1"], True), ([], False)])
+def test_the_first_knobs_of_a_ranking_that_cannot_be_trusted_come_with_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], top: list[str], trustworthy: bool
+) -> None:
+    case = {"dbms": "sqlite", "device": "local-disk", "workload": "ycsb-a"}
+    database = tmp_path / "study.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        create_schema(connection)
+        insert_rows(connection, "importance", [{**case, "round": 0, "knob": "journal_mode", "rank": 1}])
+        fits = [{"round": 0, "trustworthy": not trustworthy}, {"round": 1, "trustworthy": trustworthy}]
+        insert_rows(connection, "fits", [{**case, **fit, "reason_trust": "few runs"} for fit in fits])
+    study = str(ROOT / "specs/studies/quickstart.yaml")
+    files = ["--database", str(database), "--out", str(tmp_path / "space.json")]
+    assert main(["export", study, "--to", "mlos", "--root", str(ROOT), *top, *files]) == 0
+    warning = "the ranking cannot be trusted, so other knobs may belong to the first 1: few runs\n"
+    assert (warning in capsys.readouterr().err) == (bool(top) and not trustworthy)
 
 
 def test_a_number_of_few_values_loses_those_that_risk_data(specs: StudySpecs) -> None:

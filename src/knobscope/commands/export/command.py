@@ -19,7 +19,7 @@ def _run(args: argparse.Namespace) -> int:
     specs = load_study(find_study(args.study), args.root, runnable=False)
     case = chosen_case(specs, args.case)
     database = args.database or Path("results") / specs.study.name / "study.duckdb"
-    ranking = ranked_knobs(database, specs, case)
+    ranking, doubt = ranked_knobs(database, specs, case)
     space = search_space(specs, case, ranking, args.top, with_durability=args.with_durability)
     if not space.parameters:
         raise UserError(
@@ -29,6 +29,9 @@ def _run(args: argparse.Namespace) -> int:
         )
     write_json(args.out, FORMATS[args.to](space))
     print(f"{args.out}: {', '.join(parameter.name for parameter in space.parameters)}", file=sys.stderr)
+    if doubt and args.top is not None:
+        why = f"the ranking cannot be trusted, so other knobs may belong to the first {args.top}: {doubt}"
+        print(why, file=sys.stderr)
     if space.risky:
         shown = (f"{knob} = {', '.join(map(value_text, values))}" for knob, values in space.risky.items())
         print(f"left out, since they risk committed data: {'; '.join(shown)}", file=sys.stderr)
