@@ -37,6 +37,14 @@ def test_an_effect_that_did_not_show_again_decides_nothing(render_head: Render, 
     assert answer(there) == answer(page)
 
 
+def test_a_ranking_of_a_prior_is_reported_as_one(render_head: Render) -> None:
+    last = "UPDATE importance SET rank = rank + 100 WHERE knob = 'synchronous'"
+    screened = answer(render_head(last, cases=[ON_FLASH]))
+    assert ": it weighs all values of a knob" in screened
+    taken = answer(render_head(last, "UPDATE fits SET prior = 'sqlite-all'", cases=[ON_FLASH]))
+    assert ": it is that of prior sqlite-all, from runs of another study." in taken
+
+
 def test_an_effect_that_is_a_fastest_configuration_has_the_figure_of_its_new_pairs(render_head: Render) -> None:
     swept = "UPDATE effects SET swept = estimate WHERE metric = 'latency_p95_us'"
     unsure = render_head(swept, cases=[ON_FLASH])

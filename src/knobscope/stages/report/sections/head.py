@@ -125,6 +125,10 @@ def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
     is_there = any((*Case.of(row), row["knob"]) == case for row in _clear_effects(data))
     if not is_there and any(effect[:-1] == case for effect in data.gone_effects):
         yield f"The ranking puts {ranked} first, but its effect did not reproduce in new runs."
+    elif prior := data.value(
+        "SELECT any_value(prior) FROM fits WHERE dbms = ? AND device = ? AND workload = ?", *Case.of(first)
+    ):
+        yield f"The ranking puts {ranked} first: it is that of prior {prior}, from runs of another study."
     elif (response := RESPONSES[data.specs.study.screening.response]).is_latency:
         yield f"The ranking puts {ranked} first: it ranks knobs by {response.words}, not by throughput."
     else:
