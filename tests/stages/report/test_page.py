@@ -285,6 +285,12 @@ def test_the_example_of_what_could_not_be_judged_is_a_knob(render_changed: Rende
     assert "for example: The runs differ too much." in page.text
 
 
+@pytest.mark.parametrize(("op", "other"), [("read", "write"), ("write", "read")])
+def test_the_example_query_counts_what_the_runs_mostly_did(render_changed: Render, op: str, other: str) -> None:
+    page = render_changed(f"UPDATE io_profile SET requests = 0 WHERE op = '{other}'")  # noqa: S608
+    assert f"AS {op}s_per_op" in page.text and f"p.op = '{op}'" in page.text
+
+
 def test_findings_are_sorted_by_their_effect_and_not_by_its_words(render_changed: Render) -> None:
     """As text, "19 % faster" comes before "4.7x slower", and what is not clear between them."""
     page = render_changed(

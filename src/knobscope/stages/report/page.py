@@ -194,13 +194,16 @@ def _count_rows(data: StudyData) -> list[tuple[str, int]]:
 
 
 def _example_query(data: StudyData) -> str:
-    """Return a query that a reader can change: the runs of one setting, with what they wrote."""
+    """Return a query that a reader can change: the runs of one setting, with what they mostly did, read or write."""
     knob = data.value("SELECT knob FROM effects WHERE metric = 'throughput_ops' ORDER BY abs(estimate) DESC NULLS LAST")
+    op = data.value(
+        "SELECT op FROM io_profile WHERE op IN ('read', 'write') GROUP BY op ORDER BY sum(requests) DESC, op"
+    )
     return (
         "SELECT device, value, count(*) AS runs, round(avg(throughput_ops)) AS ops,\n"
-        "       round(avg(p.requests / r.operations), 2) AS writes_per_op\n"
+        f"       round(avg(p.requests / r.operations), 2) AS {op or 'write'}s_per_op\n"
         "FROM runs r JOIN knob_values USING (config_id, dbms)\n"
-        "LEFT JOIN io_profile p ON p.run_id = r.run_id AND p.op = 'write'\n"
+        f"LEFT JOIN io_profile p ON p.run_id = r.run_id AND p.op = '{op or 'write'}'\n"
         f"WHERE status = 'ok' AND phase = 'sweep' AND knob = '{(knob or 'NAME').replace(chr(39), chr(39) * 2)}'\n"
         "GROUP BY ALL ORDER BY ALL;"
     )
