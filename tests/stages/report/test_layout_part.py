@@ -26,13 +26,15 @@ def test_devices_of_a_layout_are_reported_by_layout(
     )
     knobs = specs.dbms["sqlite"].knobs
     dbms = specs.dbms["sqlite"].model_copy(update={"knobs": {**knobs, "device.log": knobs["synchronous"]}})
-    text = render(database, replace(specs, dbms={"sqlite": dbms}), tmp_path).section("runs")
+    page = render(database, replace(specs, dbms={"sqlite": dbms}), tmp_path)
+    text = page.section("runs")
     told = text[text.index("Requests to each device of the layout") :]
     assert told.count("Requests to each device") == 1  # the other case has no layout
     assert re.search(r"default\s*fast-flash\s*–\s*4 KiB/s\s*100 /s\s*1.5\s*25 %", told), told[:600]
     assert re.search(r"device.log=off\s*log-disk\s*–\s*12 KiB/s\s*100 /s", told), told[:600]
     assert "page_size" not in told[: told.index("Requests of the default configuration at the device")]
+    assert "Other devices of the layout are not included" in page.section("effects")
 
 
 def test_without_a_layout_nothing_is_said(page: Page) -> None:
-    assert "of the layout" not in page.section("runs")
+    assert "of the layout" not in page.text

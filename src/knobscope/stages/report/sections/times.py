@@ -12,6 +12,11 @@ _PARTS = {"flush_us": ("flush", "line-c"), "transfer_us": ("read, write", "line-
 #: What the device does meanwhile; below this share of the change it is not told.
 _WORDS = {"flush_us": "flushes for", "transfer_us": "reads or writes for", "idle_us": "has no request for"}
 _WORTH_TELLING = 0.02
+#: Requests of a case to devices other than that of the data.
+_OTHERS = """
+    SELECT count(*) FROM layout_io l JOIN runs r USING (run_id)
+    WHERE l.device <> r.device AND (r.dbms, r.device, r.workload) = (?, ?, ?)
+"""
 
 
 def time_figures(data: StudyData) -> list[Figure]:
@@ -85,6 +90,8 @@ def _time_figure(data: StudyData, case: Case) -> Figure | None:
     omitted = f" The {len(shown)} largest of {len(clear)} clear effects." if len(clear) > len(shown) else ""
     unit = "Time per operation in the sweep" + ("" if is_one else ", over all clients")
     summary = f"{unit}, by what the device does meanwhile."
+    if data.value(_OTHERS, *case):
+        summary += " Other devices of the layout are not included: while they serve requests, it may have none."
     return Figure(
         name=slug("times", *case),
         title=f"{name_case(case)}: where the time goes",
