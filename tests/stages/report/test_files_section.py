@@ -65,7 +65,7 @@ def test_ways_to_load_the_data_are_panels_of_one_picture(traced_page: Page) -> N
     for picture in (wide, narrow):
         labels = [label.text or "" for label in picture.iter(SVG + "text") if label.get("class") == "label"]
         assert [label.replace("\u00a0", " ") for label in labels] == [
-            "default: page_size = 4 KiB",
+            "page_size = 4 KiB (default)",
             "page_size = 1 KiB",
             "page_size = 64 KiB",
             "seconds of the run",

@@ -76,7 +76,7 @@ def _loading_figures(data: StudyData, case: Case, recorded: Mapping[str, Path]) 
     if len(loads) < 2 or loads[0]["knob"] is not None:
         return
     usual = {run["knob"]: name_setting(data, {**run, "value": run["baseline"], "beside": None}) for run in loads[1:]}
-    names = [f"default: {', '.join(usual.values())}", *(name_setting(data, run) for run in loads[1:])]
+    names = [f"{', '.join(usual.values())} (default)", *(name_setting(data, run) for run in loads[1:])]
     panels = [_read_busiest(data, recorded[run["run_id"]]) for run in loads]
     points = [{"setting": name, **cell} for name, cells in zip(names, panels, strict=True) for cell in cells]
     seconds, highest = (max((point[key] for point in points), default=1.0) for key in ("seconds", "highest"))
