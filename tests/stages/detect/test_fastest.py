@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -11,7 +12,8 @@ from shipped_specs import shipped_study
 
 from knobscope.specs import StudySpecs, Value
 from knobscope.stages.detect.fastest import Changes, _list_changed, pick_fastest
-from knobscope.tables import TABLES
+from knobscope.stages.detect.winners import name_fastest
+from knobscope.tables import TABLES, insert_rows
 
 CASE = ("sqlite", "local-disk", "ycsb-a")
 DEFAULT: Mapping[str, Value] = {
@@ -145,3 +147,26 @@ def test_where_nothing_is_faster_than_the_default_nothing_is_picked(measured: Me
     measured.add("b0", 0.8, FULL_WAL)
     measured.add("b0", 0.9, {"temp_store": "memory"})
     assert measured.pick() == {}
+
+
+@pytest.mark.parametrize(("findings", "named"), [(0, NORMAL_WAL), (8, FULL_WAL)])
+def test_a_tuners_winner_is_named_at_once_where_nothing_is_measured_again(
+    measured: Measured, findings: int, named: dict[str, Value]
+) -> None:
+    """With `findings: 0` no later stage compares it with what was picked, and it has new runs and power cuts."""
+    measured.add("b0", 2.0, FULL_WAL)
+    measured.add("b1", 2.0, FULL_WAL, level=300.0)
+    configuration = json.dumps({**DEFAULT, **NORMAL_WAL})
+    connection = measured.connection
+    connection.execute(f"CREATE TABLE tuned ({', '.join(f'{name} {kind}' for name, kind in TABLES['tuned'].items())})")
+    insert_rows(
+        connection, "plan", [{"block_id": "t", "phase": "tune", "config_id": "c", "configuration": configuration}]
+    )
+    case = dict(zip(("dbms", "device", "workload"), CASE, strict=True))
+    winner = {"space": "all", "config_id": "c", "runs": 3, "estimate": 0.7, "low": 0.5, "high": 0.9, "cuts": 5}
+    insert_rows(connection, "tuned", [{**case, **winner}])
+    remeasure = measured.specs.study.remeasure.model_copy(update={"findings": findings})
+    specs = replace(measured.specs, study=measured.specs.study.model_copy(update={"remeasure": remeasure}))
+    fastest = name_fastest(connection, specs)
+    assert named in [json.loads(row["changes"]) for row in fastest]
+    assert [row.get("tuner") for row in fastest if row["changes"] == json.dumps(NORMAL_WAL)] == ["all"] * (not findings)

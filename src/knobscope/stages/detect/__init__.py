@@ -23,4 +23,5 @@ from knobscope.stages.detect.penalties import most_gain
 from knobscope.stages.detect.rule_queries import RULE_COLUMNS, check_queries
 from knobscope.stages.detect.rules import find_excuse, is_own_knob, run_rules
 from knobscope.stages.detect.value_order import steps_from
+from knobscope.stages.detect.winners import complete_fastest, list_winners
 from knobscope.tables.views import VIEWS

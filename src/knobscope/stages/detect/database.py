@@ -18,7 +18,6 @@ from knobscope.specs import StudySpecs
 from knobscope.stages.detect.access import contrast_access
 from knobscope.stages.detect.contrasts import contrast_levels
 from knobscope.stages.detect.effects import add_effects, add_frame
-from knobscope.stages.detect.fastest import pick_fastest
 from knobscope.stages.detect.guards import set_aside_runs
 from knobscope.stages.detect.interference import measure_interference
 from knobscope.stages.detect.io_related import add_io_related
@@ -26,6 +25,7 @@ from knobscope.stages.detect.pairs import add_pair_effects
 from knobscope.stages.detect.setup import setup_rows
 from knobscope.stages.detect.tuning import add_tuned
 from knobscope.stages.detect.value_order import level_text
+from knobscope.stages.detect.winners import name_fastest
 from knobscope.stages.plan import list_left_out
 from knobscope.statistics.drift import rank_drift
 from knobscope.study_data.opening import MOST_ROWS
@@ -123,7 +123,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
         add_tuned(connection)
         add_frame(connection, "interference", measure_interference(connection))
         add_frame(connection, "access_contrasts", contrast_access(connection))
-        insert_rows(connection, "fastest", pick_fastest(connection, specs))
+        insert_rows(connection, "fastest", name_fastest(connection, specs))
         connection.commit()
 
 

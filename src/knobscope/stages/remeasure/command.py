@@ -14,12 +14,20 @@ from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
 from knobscope.specs import Device, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
-from knobscope.stages.detect import read_findings, read_rows, replace_effects, write_findings, write_rows
+from knobscope.stages.detect import (
+    complete_fastest,
+    list_winners,
+    read_findings,
+    read_rows,
+    replace_effects,
+    write_findings,
+    write_rows,
+)
 from knobscope.stages.remeasure.answering import answer_questions, answer_with_delays
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.delays import DelayedAnswer
 from knobscope.stages.remeasure.experiment import Bench
-from knobscope.stages.remeasure.fastest import complete_fastest, list_fastest, list_winners
+from knobscope.stages.remeasure.fastest import list_fastest
 from knobscope.stages.remeasure.judging import judge_finding
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, qualify_gap, restate_finding
