@@ -167,3 +167,4 @@ def test_units_that_are_filled_in_part_are_counted_per_operation() -> None:
     # Of four writes two lie in one unit each, one may lie in two, and one fills whole units.
     assert count_partly_filled(pattern, 32768) == pytest.approx(3.0 * (2 + 2) / 4)
     assert count_partly_filled(replace(pattern, write_sizes={32768: 9}), 32768) == 0
+    assert count_partly_filled(replace(pattern, writes=0, write_sizes={}), 32768) == 0

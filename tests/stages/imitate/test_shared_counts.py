@@ -53,6 +53,13 @@ def judge(factor: str, setting: Setting, *times: float) -> Outcome:
     return plan_trial(factor, setting, UNIT).judge(figures)
 
 
+def test_a_faster_setting_that_only_reads_is_compared_too() -> None:
+    """As SQLite with synchronous = off where its reads miss the cache and its writes stay in the page cache."""
+    reading = Pattern(200, 0, {4096: 200}, {}, 1.0, 1.0, 0.0, 1.0, operations=1000)
+    setting = Setting("full", committed(1000), "off", reading, 0.25, 1.0, 4)
+    assert judge("write_size", setting, 1, 9, 1, 4, 4).sentences
+
+
 @pytest.mark.parametrize(
     ("factor", "times", "alone", "shared"),
     [

@@ -90,6 +90,8 @@ def count_partly_filled(pattern: Pattern, unit: int) -> float:
 
     Writes begin at multiples of their size, so that one whose size divides the unit lies in one of them.
     """
+    if not pattern.write_sizes:
+        return 0.0
     parts = {size: 0 if size % unit == 0 else 1 if unit % size == 0 else 2 for size in pattern.write_sizes}
     filled = sum(parts[size] * count for size, count in pattern.write_sizes.items())
     return filled / sum(pattern.write_sizes.values()) * pattern.writes / pattern.operations
