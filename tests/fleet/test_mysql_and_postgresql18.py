@@ -36,7 +36,7 @@ def test_every_value_starts_and_is_in_force(name: str, short_workload: Workload,
         tried = {knob: value for knob, value in configuration.items() if NOT_HERE.get(knob) != value}
         with new_instance(dbms, open_directory, load_values_of(dbms, tried)) as instance:
             effective = values_in_force(instance, short_workload, tried)
-        assert compare_effective(dbms, tried, effective)[1] == []
+        assert compare_effective(dbms, tried, effective)[1] == {}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,7 +45,7 @@ def test_defaults_are_those_of_the_spec(name: str, short_workload: Workload, ope
     dbms = shipped_dbms(name)
     with new_instance(dbms, open_directory, {}) as instance:
         unset = values_in_force(instance, short_workload, {})
-    assert compare_effective(dbms, {k: knob.default for k, knob in dbms.knobs.items()}, unset)[1] == []
+    assert compare_effective(dbms, {k: knob.default for k, knob in dbms.knobs.items()}, unset)[1] == {}
 
 
 @pytest.mark.parametrize("name", RUNS)

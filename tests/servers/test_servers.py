@@ -23,20 +23,28 @@ from knobscope.specs import Dbms, Value
 def test_effective_values_are_compared_by_meaning(postgresql: Dbms, sqlite: Dbms) -> None:
     asked: dict[str, Value] = {"fsync": False, "shared_buffers": 4096, "checkpoint_completion_target": 0.5}
     answers = {"fsync": "off", "shared_buffers": "4096", "checkpoint_completion_target": "0.50"}
-    assert compare_effective(postgresql, asked, answers)[1] == []
-    assert compare_effective(postgresql, asked, {**answers, "shared_buffers": "4097"})[1] == ["shared_buffers"]
-    assert compare_effective(postgresql, asked, {"fsync": "on"})[1] == list(asked)
+    assert compare_effective(postgresql, asked, answers)[1] == {}
+    assert compare_effective(postgresql, asked, {**answers, "shared_buffers": "4097"})[1] == {
+        "shared_buffers": "shared_buffers=4096 reads back 4097 (by `readback.query`)"
+    }
+    assert list(compare_effective(postgresql, asked, {"fsync": "on"})[1].values()) == [
+        "fsync=off reads back on (by `readback.query`)",
+        "shared_buffers=4096 is not read back (by `readback.query`)",
+        "checkpoint_completion_target=0.5 is not read back (by `readback.query`)",
+    ]
     size: dict[str, Value] = {"max_wal_size": 1024}  # in MB
-    assert compare_effective(postgresql, size, {"max_wal_size": "1024MB"})[1] == []
-    assert compare_effective(postgresql, size, {"max_wal_size": "1GB"})[1] == []
-    assert compare_effective(postgresql, size, {"max_wal_size": "1023MB"})[1] == ["max_wal_size"]
+    assert compare_effective(postgresql, size, {"max_wal_size": "1024MB"})[1] == {}
+    assert compare_effective(postgresql, size, {"max_wal_size": "1GB"})[1] == {}
+    assert compare_effective(postgresql, size, {"max_wal_size": "1023MB"})[1].keys() == {"max_wal_size"}
     rows, differing = compare_effective(sqlite, {"synchronous": "normal"}, {"synchronous": "1"})
     assert rows == [{"knob": "synchronous", "requested": "normal", "effective": "1"}]
-    assert differing == []
+    assert differing == {}
     silent = sqlite.knobs["synchronous"].model_copy(update={"readable": False})
     trusting = sqlite.model_copy(update={"knobs": {"synchronous": silent}})
-    assert compare_effective(trusting, {"synchronous": "normal"}, {})[1] == []
-    assert compare_effective(trusting, {"synchronous": "normal"}, {"synchronous": "2"})[1] == ["synchronous"]
+    assert compare_effective(trusting, {"synchronous": "normal"}, {})[1] == {}
+    assert compare_effective(trusting, {"synchronous": "normal"}, {"synchronous": "2"})[1] == {
+        "synchronous": "synchronous=normal reads back 2 (by `readback.each`; `reads_back` expects 1)"
+    }
 
 
 def test_readback_is_a_query_or_a_question_per_knob(postgresql: Dbms, sqlite: Dbms) -> None:

@@ -134,9 +134,9 @@ def test_a_dbms_that_cannot_be_asked_is_trusted(written: Dbms, tmp_path: Path) -
     with open_instance(spec, tmp_path) as instance:
         assert ask_instance(instance) == {}
     rows, differing = compare_effective(spec, {"delay": 5}, {})
-    assert (rows[0]["effective"], differing) == (None, [])
+    assert (rows[0]["effective"], differing) == (None, {})
     asked = changed(written, readback={"file": "{data}/OPTIONS-*", "parser": "ini"})
-    assert compare_effective(asked, {"delay": 5}, {})[1] == ["delay"]
+    assert compare_effective(asked, {"delay": 5}, {})[1] == {"delay": "delay=5 is not read back (by `readback.file`)"}
 
 
 def test_the_newest_file_tells_what_is_in_force(written: Dbms, tmp_path: Path) -> None:

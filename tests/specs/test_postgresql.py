@@ -54,7 +54,7 @@ def test_all_values_are_taken(name: str, empty: str) -> None:
         canonical = KNOBS[name].canonical(value)
         arguments = [part.format(knob=name, value=POSTGRESQL.write(name, canonical)) for part in argv(name)]
         answer = call("-C", name, "-D", empty, *arguments).strip()
-        assert compare_effective(POSTGRESQL, {name: canonical}, {name: answer})[1] == [], answer
+        assert compare_effective(POSTGRESQL, {name: canonical}, {name: answer})[1] == {}, answer
 
 
 def argv(name: str) -> list[str]:
@@ -67,7 +67,7 @@ def test_defaults_are_those_of_version_15(empty: str) -> None:
     answers = {name: call("-C", name, "-D", empty).strip() for name in KNOBS}
     assert {name: answers.pop(name) for name in DECIDED_BY_THE_SERVER} == DECIDED_BY_THE_SERVER
     defaults = {name: KNOBS[name].default for name in answers}
-    assert compare_effective(POSTGRESQL, defaults, answers)[1] == []
+    assert compare_effective(POSTGRESQL, defaults, answers)[1] == {}
 
 
 def test_types_and_when_a_change_takes_effect() -> None:

@@ -39,7 +39,7 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     there is, or finds no knob in it: then the spec is wrong, and not the configuration.
     """
     readback, readable = instance.dbms.readback, [name for name, knob in instance.dbms.knobs.items() if knob.readable]
-    if readback.by_client or not readback.is_possible:
+    if readback.by_client or readback.way is None:
         return {}
     if readback.file is not None:
         text = _read_newest(instance, instance.fill(readback.file))
@@ -51,11 +51,10 @@ def ask_instance(instance: Instance) -> dict[str, str]:
             raise ValueError(f"it finds none of the knobs there, such as {readable[0]}")
         return answers
     except (ValueError, KeyError, TypeError) as error:
-        source = "file" if readback.file is not None else "command"
         raise UserError(
             f"the spec of {instance.dbms.name}: readback.parser: {readback.parser} cannot read what "
-            f"`readback.{source}` gives ({_tell_error(error)}): it begins with {text[:80]!r}; expected another parser, "
-            f"or another `{source}`"
+            f"`readback.{readback.way}` gives ({_tell_error(error)}): it begins with {text[:80]!r}; expected another "
+            f"parser, or another `{readback.way}`"
         ) from error
 
 
@@ -95,23 +94,32 @@ def _read_newest(instance: Instance, pattern: str) -> str:
 
 def compare_effective(
     dbms: Dbms, configuration: Configuration, effective: Mapping[str, str]
-) -> tuple[list[EffectiveValueRow], list[str]]:
-    """Return rows (knob, requested, effective), and the knobs whose value is not in force.
+) -> tuple[list[EffectiveValueRow], dict[str, str]]:
+    """Return rows (knob, requested, effective), and for each knob whose value is not in force what was found instead.
 
     Numbers are compared as numbers, without a unit, with the knob's or with another one (1s for 1000 ms), booleans in
     any spelling, and a value that the DBMS writes differently through the knob's `reads_back`. A knob that is not
     `readable` may have no answer, and where the DBMS cannot be asked none has.
     """
     rows: list[EffectiveValueRow] = []
-    differing = []
+    differing = {}
     for name, value in configuration.items():
         answer = effective.get(name)
         rows.append({"knob": name, "requested": dbms.write(name, value), "effective": answer})
         knob = dbms.knobs[name]
-        is_checkable = answer is not None or (knob.readable and dbms.readback.is_possible)
+        is_checkable = answer is not None or (knob.readable and dbms.readback.way is not None)
         if is_checkable and (answer is None or not _is_same(dbms, knob, value, answer)):
-            differing.append(name)
+            differing[name] = _describe_difference(dbms, rows[-1], knob.reads_back.get(value))
     return rows, differing
+
+
+def _describe_difference(dbms: Dbms, row: EffectiveValueRow, expected: Value | None) -> str:
+    """Say what was requested of a knob, what was found, by which part of the spec, and what that expects there."""
+    is_part = dbms.part_of(row["knob"]) is not None
+    way = "where its files lie" if is_part else f"by `readback.{dbms.readback.way}`"
+    answer = "is not read back" if row["effective"] is None else f"reads back {row['effective']}"
+    wanted = "" if expected is None else f"; `reads_back` expects {dbms.write(row['knob'], expected)}"
+    return f"{row['knob']}={row['requested']} {answer} ({way}{wanted})"
 
 
 def _is_same(dbms: Dbms, knob: Knob, value: Value, answer: str) -> bool:

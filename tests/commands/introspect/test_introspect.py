@@ -188,7 +188,7 @@ def test_what_the_spec_calls_the_default_is_that_of_a_redis_that_nobody_configur
     own = {name: knob.model_copy(update={"default": knob.own_default}) for name, knob in redis.knobs.items()}
     defaults = {name: knob.default for name, knob in own.items()}
     in_force = dict(zip(lines[::2], lines[1::2], strict=True))
-    assert compare_effective(redis.model_copy(update={"knobs": own}), defaults, in_force)[1] == []
+    assert compare_effective(redis.model_copy(update={"knobs": own}), defaults, in_force)[1] == {}
 
 
 @pytest.mark.real

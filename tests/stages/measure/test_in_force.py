@@ -33,7 +33,8 @@ def test_a_setting_that_changes_in_the_window_makes_the_run_invalid(
         assert run["status"] == "ok", run
         return
     assert run["status"] == "invalid"
-    assert run["reason"] == "no longer in force when the window was over: appendfsync=everysec reads back always"
+    difference = "appendfsync=everysec reads back always (by `readback.query`)"
+    assert run["reason"] == f"no longer in force when the window was over: {difference}"
     assert [row["effective"] for row in record["effective_values"]] == ["always"]
 
 

@@ -83,26 +83,28 @@ class Readback(SpecModel):
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield that it is more than one way, and a parser where none belongs."""
-        kinds = [kind for kind in ("query", "each", "command", "file") if getattr(self, kind) is not None]
-        if len(kinds) > 1:
-            yield Misfit((), f"both `{kinds[0]}` and `{kinds[1]}`", "one of them")
+        if len(self._ways) > 1:
+            yield Misfit((), f"both `{self._ways[0]}` and `{self._ways[1]}`", "one of them")
             return
         if self.each is not None and "{knob}" not in self.each:
             yield Misfit(("each",), repr(self.each), "it to contain {knob}")
-        way = kinds[0] if kinds else "nothing to read"
-        if (self.parser is not None) != (way in ("command", "file")):
-            found = f"`{way}` {'with' if self.parser else 'without'} `parser`"
+        if (self.parser is not None) != (self.way in ("command", "file")):
+            found = f"`{self.way or 'nothing to read'}` {'with' if self.parser else 'without'} `parser`"
             yield Misfit(("parser",), found, "a `parser` for `command` and `file`, and for these only")
 
     @property
-    def is_possible(self) -> bool:
-        """Whether the DBMS can be asked at all."""
-        return self.by_client or self.command is not None or self.file is not None
+    def _ways(self) -> list[str]:
+        return [way for way in ("query", "each", "command", "file") if getattr(self, way) is not None]
+
+    @property
+    def way(self) -> str | None:
+        """The key that says how the DBMS is asked; None when it cannot be asked at all."""
+        return next(iter(self._ways), None)
 
     @property
     def by_client(self) -> bool:
         """Whether the connections of the load client are asked."""
-        return self.query is not None or self.each is not None
+        return self.way in ("query", "each")
 
 
 def _sets_something(option: str) -> str:

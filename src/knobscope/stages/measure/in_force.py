@@ -8,7 +8,7 @@ from knobscope.generators import Connected
 from knobscope.servers import Configuration, Instance, ask_instance, compare_effective
 from knobscope.stages.measure.layout import find_layout
 from knobscope.stages.measure.validity import RunFailedError
-from knobscope.tables import EffectiveValueRow, RunRecord
+from knobscope.tables import RunRecord
 
 
 def check_knobs(
@@ -25,9 +25,8 @@ def check_knobs(
     record["effective_values"], differing = compare_effective(instance.dbms, configuration, effective)
     disagree = {knob: values for knob, values in connected.disagree.items() if knob in configuration}
     if differing or disagree:
-        reasons = [_describe_difference(row) for row in record["effective_values"] if row["knob"] in differing]
-        reasons += [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
-        raise RunFailedError("invalid", "not in force: " + ", ".join(reasons))
+        split = [f"connections disagree: {knob} ({', '.join(values)})" for knob, values in disagree.items()]
+        raise RunFailedError("invalid", "not in force: " + ", ".join([*differing.values(), *split]))
 
 
 def check_knobs_again(
@@ -44,10 +43,4 @@ def check_knobs_again(
     now = {**before, **(answers or {}), **ask_instance(instance)}
     record["effective_values"], differing = compare_effective(instance.dbms, configuration, now)
     if differing:
-        reasons = [_describe_difference(row) for row in record["effective_values"] if row["knob"] in differing]
-        raise RunFailedError("invalid", "no longer in force when the window was over: " + ", ".join(reasons))
-
-
-def _describe_difference(row: EffectiveValueRow) -> str:
-    requested = f"{row['knob']}={row['requested']}"
-    return f"{requested} is not read back" if row["effective"] is None else f"{requested} reads back {row['effective']}"
+        raise RunFailedError("invalid", "no longer in force when the window was over: " + ", ".join(differing.values()))

@@ -254,7 +254,7 @@ def _fill_and_verify(
         keep_tables(instance, check, instance.data.parent)
     _, differing = compare_effective(dbms, load_values, effective)
     if differing:
-        raise SnapshotFailedError(f"not in force after loading: {', '.join(differing)}", json.dumps(effective))
+        raise SnapshotFailedError(f"not in force after loading: {', '.join(differing.values())}", json.dumps(effective))
     return effective.get("version", "")
 
 
