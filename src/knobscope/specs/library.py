@@ -197,7 +197,7 @@ def validate_files(
             found, expected = f"the extension {path.suffix!r}", "'.yaml', the only one that studies look for"
             reader.problems.append(SpecProblem(show_path(path), 1, "", found, expected))
         elif kind == "dbms":
-            reader.read(path, Dbms, reader.check_dbms)
+            reader.read(path, Dbms, reader.check_whole_dbms)
         elif kind == "devices":
             reader.read(path, Device, reader.check_device)
         elif kind == "workloads":

@@ -104,6 +104,17 @@ def _find_project(document: Document) -> Path:
     return document.path.absolute().parent.parent.parent
 
 
+def _file_of(document: Document, kind: str, name: str) -> Path:
+    """Return the file of a spec in the folder of its kind."""
+    return document.path.absolute().parent.parent / kind / f"{name}.yaml"
+
+
+def _suggest_file(file: Path, built_in: Collection[str] = ()) -> str:
+    """Return what was expected instead of the name of a file that does not exist."""
+    have = [*built_in, *sorted(path.stem for path in file.parent.glob("*.yaml"))]
+    return suggest(file.stem, have) if have else f"a file {show_path(file)}"
+
+
 def _change(workload: Workload, study: Study) -> Workload:
     """Return the workload as the study changes it."""
     change = study.workloads[workload.name]
@@ -148,6 +159,13 @@ class Reader:
         if self.needs(dbms.name):
             yield from check_programs(document, dbms)
 
+    def check_whole_dbms(self, document: Document, dbms: Dbms) -> Iterator[SpecProblem]:
+        """Yield generators that do not exist, too; a study needs none but its own, as in a crate."""
+        yield from self.check_dbms(document, dbms)
+        for name in dbms.generators:
+            if not (file := _file_of(document, "generators", name)).is_file():
+                yield document.problem(("generators", name), f"no generator named {name!r}", _suggest_file(file))
+
     def check_device(self, document: Document, device: Device) -> Iterator[SpecProblem]:
         """Yield why a device cannot be used on this machine."""
         if self.needs(device.name):
@@ -161,13 +179,12 @@ class Reader:
     def check_workload(self, document: Document, workload: Workload) -> Iterator[SpecProblem]:
         """Read the generator that a workload names, and yield parameters that it does not have."""
         name = workload.generator
-        folder = document.path.absolute().parent.parent / "generators"
-        file = folder / f"{name}.yaml"
+        file = _file_of(document, "generators", name)
         if name in BUILT_IN:
             return
         if not file.is_file():
-            have = [*BUILT_IN, *sorted(path.stem for path in folder.glob("*.yaml"))]
-            yield document.problem(("generator",), f"no generator named {name!r}", suggest(name, have))
+            expected = _suggest_file(file, BUILT_IN)
+            yield document.problem(("generator",), f"no generator named {name!r}", expected)
         elif (generator := self.read(file, Generator, self.check_generator)) is not None:
             self.generators[name] = generator
             yield from check_parameters(document, workload, generator)
@@ -189,16 +206,13 @@ class Reader:
         check: Check[Model] | None,
     ) -> dict[str, Model]:
         """Return the specs of a kind that a study names, by name; a mapping tells where each name stands."""
-        folder = document.path.absolute().parent.parent / kind
         specs = {}
         for index, name in enumerate(names):
-            file = folder / f"{name}.yaml"
+            file = _file_of(document, kind, name)
             if not file.is_file():
-                have = sorted(path.stem for path in folder.glob("*.yaml"))
-                expected = suggest(name, have) if have else f"a file {show_path(file)}"
                 entry = (kind, name if kind == "workloads" else index)
                 location = names[name] if isinstance(names, Mapping) and kind == "devices" else entry
-                self.problems.append(document.problem(location, f"no spec named {name!r}", expected))
+                self.problems.append(document.problem(location, f"no spec named {name!r}", _suggest_file(file)))
             elif name not in specs and (spec := self.read(file, model, check)) is not None:
                 specs[name] = spec
         return specs

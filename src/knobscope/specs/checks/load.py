@@ -28,8 +28,7 @@ def check_load(
             yield document.problem(location, f"{title} for {dbms.name}", f"a DBMS whose binding is {SQL_BINDING}")
     elif workload.generator in generators:
         if workload.generator not in dbms.generators:
-            has = f", which has {', '.join(sorted(dbms.generators))}" if dbms.generators else ""
-            expected = f"`generators.{workload.generator}` in {dbms.name}.yaml{has}, or a workload of another generator"
+            expected = f"`generators.{workload.generator}` in {dbms.name}.yaml, or a workload of another generator"
             yield document.problem(location, f"{workload.generator}, which {dbms.name} does not mention", expected)
     else:
         return
