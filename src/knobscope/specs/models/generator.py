@@ -38,7 +38,9 @@ class Generator(SpecModel):
         default_factory=dict, description="What a workload may choose, with its defaults; {parameter.NAME} in commands."
     )
     files: dict[FileName, list[GeneratorFileLine]] = Field(
-        default_factory=dict, description="Files that it reads, as lines, by name; they lie in {out}."
+        default_factory=dict,
+        description="Files that it reads, each a list of lines, by name; they lie in {out}. A program is better a file "
+        "of its own, under `paths`.",
     )
     load: list[GeneratorCommand] = Field(
         min_length=1, description="Commands that make the data, one after the other, once for all runs."

@@ -74,6 +74,12 @@ def _allow(*allowed: str, alone: tuple[str, ...] = ()) -> Callable[[str], str]:
     return check
 
 
+def _check_item(text: str) -> str:
+    if "\n" in text:
+        raise ValueError("an item of the list for each line")
+    return text
+
+
 def find_wrong_texts(content: Any, location: tuple[Value, ...] = ()) -> Iterator[Misfit]:
     """Yield texts of nested data that hold other placeholders than a configuration file may."""
     if isinstance(content, str):
@@ -101,7 +107,7 @@ VersionArgument = Annotated[str, AfterValidator(_allow("path"))]
 #: A property of a client, which travels in a private file.
 TemplateOrPassword = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE, "password"))]
 #: A line of a private file.
-FileLine = Annotated[TemplateOrPassword, AfterValidator(check_one_line)]
+FileLine = Annotated[str, AfterValidator(_check_item), AfterValidator(_allow(*_OF_INSTANCE, "password"))]
 #: An argument of a command that also receives the knobs.
 TemplateOrKnobs = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE, alone=("knobs",)))]
 #: How one knob is written.
@@ -121,4 +127,4 @@ AskedKnob = Annotated[str, AfterValidator(_allow("knob"))]
 #: An argument of a generator's command.
 GeneratorArgument = Annotated[str, AfterValidator(_allow(*_GENERATOR, alone=("knobs", "connection")))]
 #: A line of a file that a generator reads.
-GeneratorFileLine = Annotated[str, AfterValidator(_allow(*_GENERATOR)), AfterValidator(check_one_line)]
+GeneratorFileLine = Annotated[str, AfterValidator(_check_item), AfterValidator(_allow(*_GENERATOR))]

@@ -113,6 +113,8 @@ def _expectation(kind: str, detail: Any) -> str:
         return _PATTERNS.get(context["pattern"], f"text of the form {context['pattern']}")
     if kind == "invalid_key":
         return "a name"
+    if kind == "list_type" and isinstance(detail["input"], str) and "\n" in detail["input"]:
+        return f"{_EXPECTED[kind]} with an item for each line: `- {detail['input'].splitlines()[0]}` ..."
     if kind in ("dict_type", "model_type") and isinstance(detail["input"], list) and detail["input"]:
         return f"{_EXPECTED[kind]}: `{detail['input'][0]}:` instead of `- {detail['input'][0]}`"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
