@@ -1,7 +1,6 @@
 """Starts a DBMS from its spec on an empty data directory and asks for its catalogue of settings."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from knobscope.errors import UserError
 from knobscope.generators import GeneratorError, read_back
+from knobscope.patterns import find_first, read_groups
 from knobscope.processes import open_temporary
 from knobscope.servers import (
     Instance,
@@ -108,10 +108,11 @@ def state_own_defaults(dbms: Dbms, rows: Mapping[str, Mapping[str, Any]]) -> dic
 
 def learn(trial: Trial, answer: str) -> dict[str, str]:
     """Return the columns of the catalogue that an answer to a trial tells: of the first pattern found in it."""
-    for pattern, columns in trial.says.items():
-        if (match := re.search(pattern, answer)) is not None:
-            return {**columns, **{name: text for name, text in match.groupdict().items() if text is not None}}
-    return {}
+    first = find_first(tuple(trial.says), answer)
+    if first is None:
+        return {}
+    pattern, columns = list(trial.says.items())[first]
+    return {**columns, **read_groups(pattern, answer)}
 
 
 def read_settings(path: Path) -> Answer:

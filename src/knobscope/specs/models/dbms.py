@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from knobscope.patterns import check_pattern
 from knobscope.specs.models.expression import WORKLOAD_NAMES
 from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.introspect import Introspection
@@ -14,7 +15,6 @@ from knobscope.specs.models.lifecycle import Connection, Lifecycle, Loading, Rea
 from knobscope.specs.models.part import Part, PartName, part_knob
 from knobscope.specs.models.programs import PathName, Program, find_bare_paths
 from knobscope.specs.models.template import Template, TemplateOrPassword, VersionArgument, names_in
-from knobscope.specs.models.thread_classes import ThreadClass, ThreadPattern
 from knobscope.specs.models.workload import is_workload_knob
 from knobscope.specs.models.writing import Apply, ConfigFile, FileName, Writing, same_value
 from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
@@ -34,6 +34,8 @@ def _check_knob_name(name: str) -> str:
 
 
 KnobName = Annotated[str, Field(pattern=_KNOB_NAME), AfterValidator(_check_knob_name)]
+ThreadClass = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
+ThreadPattern = Annotated[str, Field(min_length=1), AfterValidator(check_pattern)]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 

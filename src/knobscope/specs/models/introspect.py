@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from knobscope.patterns import check_pattern
 from knobscope.specs.models.template import AskedKnob
 from knobscope.specs.models.writing import Apply
 from knobscope.specs.reading.base import Misfit, SpecModel, suggest
@@ -26,20 +27,15 @@ class Trial(SpecModel):
         description="Statements for each setting, with {knob} in them, on one connection: the words with which the "
         "first of them is refused, or else the answer of the last one."
     )
-    says: Annotated[dict[str, dict[str, str]], Field(min_length=1)] = Field(
-        description="Regular expression -> columns of the catalogue that an answer tells in which it is found; the "
-        "first one that is found counts. Its named groups are columns, too. What was known before stays."
+    says: Annotated[dict[Annotated[str, AfterValidator(check_pattern)], dict[str, str]], Field(min_length=1)] = Field(
+        description="Regular expression (RE2) -> columns of the catalogue that an answer tells in which it is found; "
+        "the first one that is found counts. Its named groups are columns, too. What was known before stays."
     )
 
     def find_misfits(self) -> Iterator[Misfit]:
-        """Yield what is no regular expression, and what is no column of the catalogue."""
+        """Yield what is no column of the catalogue."""
         for pattern, columns in self.says.items():
-            try:
-                groups = list(re.compile(pattern).groupindex)
-            except (re.error, RecursionError, OverflowError) as error:
-                yield Misfit(("says", pattern), f"no regular expression ({error})", "one")
-                continue
-            for name in [*columns, *groups]:
+            for name in [*columns, *re.compile(pattern).groupindex]:
                 if name not in CATALOGUE_KEYS:
                     location = ("says", pattern, name) if name in columns else ("says", pattern)
                     yield Misfit(location, repr(name), suggest(name, list(CATALOGUE_KEYS)))
