@@ -40,8 +40,8 @@ final class ResultFiles {
   }
 
   /** Latencies of an operation without a single success are null. */
-  static String summary(Map<String, Sample.Stats> window, Map<StatementCounts.Key, long[]> statements, double seconds)
-      throws IOException {
+  static String summary(Map<String, Sample.Stats> window,
+      Map<StatementCounts.Key, StatementCounts.Sums> statements, double seconds) throws IOException {
     StringWriter text = new StringWriter();
     try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
       json.writeStartObject();
@@ -54,7 +54,7 @@ final class ResultFiles {
       }
       json.writeEndObject();
       json.writeArrayFieldStart("statements");
-      for (Map.Entry<StatementCounts.Key, long[]> statement : statements.entrySet()) {
+      for (Map.Entry<StatementCounts.Key, StatementCounts.Sums> statement : statements.entrySet()) {
         writeStatement(json, statement.getKey(), statement.getValue());
       }
       json.writeEndArray();
@@ -64,13 +64,14 @@ final class ResultFiles {
     return text.toString();
   }
 
-  private static void writeStatement(JsonGenerator json, StatementCounts.Key key, long[] counted) throws IOException {
+  private static void writeStatement(JsonGenerator json, StatementCounts.Key key, StatementCounts.Sums sums)
+      throws IOException {
     json.writeStartObject();
     json.writeStringField("operation", key.transaction());
     json.writeStringField("table_name", key.table());
     json.writeStringField("statement", key.kind());
-    json.writeNumberField("calls", counted[0]);
-    json.writeNumberField("rows", counted[1]);
+    json.writeNumberField("calls", sums.calls().sum());
+    json.writeNumberField("rows", sums.rows().sum());
     json.writeEndObject();
   }
 

@@ -10,6 +10,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.HdrHistogram.WriterReaderPhaser;
 
 /**
  * Statements of SQL by transaction, table and kind, each with the rows that it returned or changed: all that were
@@ -28,8 +29,9 @@ public final class StatementCounts {
       Pattern.compile("(\\w+)(?:\\s*\\([^)]*\\))?\\s+as\\s*\\(", Pattern.CASE_INSENSITIVE);
 
   private final Map<String, List<Target>> targets = new ConcurrentHashMap<>();
-  private final Map<Key, Sums> counts = new ConcurrentHashMap<>();
-  private volatile Map<Key, long[]> window = Map.of();
+  private final WriterReaderPhaser phaser = new WriterReaderPhaser();
+  private volatile Map<Key, Sums> counts = new ConcurrentHashMap<>();
+  private volatile Map<Key, Sums> window = Map.of();
 
   /** What a statement does to one table. */
   record Target(String table, String kind) {}
@@ -42,18 +44,31 @@ public final class StatementCounts {
     }
   }
 
-  private record Sums(LongAdder calls, LongAdder rows) {}
+  /** What is counted. */
+  record Sums(LongAdder calls, LongAdder rows) {}
 
   /** Counts a statement for the operation that this thread is at; without one nothing is counted. */
   public void add(String sql, long rows) {
     String transaction = TimedDB.operationOfThread();
     if (transaction != null) {
-      for (Target target : targets.computeIfAbsent(sql, StatementCounts::targetsOf)) {
-        Sums sums = counts.computeIfAbsent(new Key(transaction, target.table(), target.kind()),
+      add(transaction, sql, rows);
+    }
+  }
+
+  /** Counts a statement for all its tables before the window begins or ends, or for all of them after that. */
+  void add(String transaction, String sql, long rows) {
+    List<Target> tables = targets.computeIfAbsent(sql, StatementCounts::targetsOf);
+    long ticket = phaser.writerCriticalSectionEnter();
+    try {
+      Map<Key, Sums> current = counts;
+      for (Target target : tables) {
+        Sums sums = current.computeIfAbsent(new Key(transaction, target.table(), target.kind()),
             key -> new Sums(new LongAdder(), new LongAdder()));
         sums.calls().increment();
         sums.rows().add(rows);
       }
+    } finally {
+      phaser.writerCriticalSectionExit(ticket);
     }
   }
 
@@ -76,28 +91,29 @@ public final class StatementCounts {
 
   /** The measured window begins: what was counted before is left out. */
   void openWindow() {
-    window = sums();
+    take();
   }
 
   /** The measured window ends: what is counted from now on is left out. */
   void closeWindow() {
-    Map<Key, long[]> before = window;
-    Map<Key, long[]> counted = sums();
-    before.forEach((key, sums) -> {
-      counted.get(key)[0] -= sums[0];
-      counted.get(key)[1] -= sums[1];
-    });
-    window = counted;
+    window = new TreeMap<>(take());
   }
 
   /** Calls and rows in the window, once it is closed. */
-  Map<Key, long[]> window() {
+  Map<Key, Sums> window() {
     return window;
   }
 
-  private Map<Key, long[]> sums() {
-    Map<Key, long[]> sums = new TreeMap<>();
-    counts.forEach((key, count) -> sums.put(key, new long[] {count.calls().sum(), count.rows().sum()}));
-    return sums;
+  /** Everything since the last call, all at one moment: to sum up while threads count would take many transactions. */
+  private Map<Key, Sums> take() {
+    phaser.readerLock();
+    try {
+      Map<Key, Sums> before = counts;
+      counts = new ConcurrentHashMap<>();
+      phaser.flipPhase();
+      return before;
+    } finally {
+      phaser.readerUnlock();
+    }
   }
 }

@@ -1,8 +1,12 @@
 package knobscope;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class StatementCountsTest {
@@ -27,6 +31,29 @@ class StatementCountsTest {
     assertEquals(List.of("update warehouse"), of("update warehouse set w_ytd = w_ytd + ? where w_id = ?"));
     assertEquals(List.of("delete new_order"), of("delete from new_order where no_o_id = ?"));
     assertEquals(List.of("select item"), of("select i_id from (select * from item) x where i_id in (select i_id from item)"));
+  }
+
+  @Test
+  void aWindowHasWholeStatements() throws InterruptedException {
+    StatementCounts counts = new StatementCounts();
+    String sql = "select 1 from "
+        + IntStream.range(0, 100).mapToObj(number -> "t" + number).collect(Collectors.joining(", "));
+    Thread thread = new Thread(() -> {
+      while (!Thread.currentThread().isInterrupted()) {
+        counts.add("T", sql, 2);
+      }
+    });
+    thread.start();
+    for (int round = 0; round < 1000; round++) {
+      counts.openWindow();
+      Thread.sleep(0, 50_000);
+      counts.closeWindow();
+      Set<List<Long>> sums = counts.window().values().stream()
+          .map(each -> List.of(2 * each.calls().sum(), each.rows().sum())).collect(Collectors.toSet());
+      assertTrue(sums.size() <= 1, sums::toString);
+    }
+    thread.interrupt();
+    thread.join();
   }
 
   @Test
