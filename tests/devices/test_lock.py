@@ -64,7 +64,10 @@ def test_second_process_waits_and_says_for_whom(folder: Path) -> None:
     with process(folder) as first:
         assert read_line(first.stdout) == "mine"
         with process(folder) as second:
-            assert f"used by process {first.pid} of user" in read_line(second.stderr)
+            said = read_line(second.stderr)
+            assert f"used by process {first.pid} of user" in said
+            words = said.partition("(")[2].removesuffix(" ...)").split()  # whole ones, and no path of the interpreter
+            assert words == [Path(sys.executable).name, "-c", *_HOLD.split()][: len(words)]
             first.communicate("")
             assert read_line(second.stdout) == "mine"
 

@@ -6,6 +6,7 @@ import os
 import pwd
 import stat
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -191,12 +192,13 @@ def _describe(pid: int | None) -> str:
         return "a process that cannot be seen from here"
     try:
         uid = Path("/proc", str(pid)).stat().st_uid
-        command = Path("/proc", str(pid), "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        program, *arguments = Path("/proc", str(pid), "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:  # it has just ended
         return f"process {pid}"
     try:
         user = pwd.getpwuid(uid).pw_name
     except KeyError:
         user = str(uid)
-    shown = "".join(character if character.isprintable() else "?" for character in command[:80])
+    command = textwrap.shorten(" ".join([Path(program).name, *arguments]), 80, placeholder=" ...")
+    shown = "".join(character if character.isprintable() else "?" for character in command)
     return f"process {pid} of user {user} ({shown})"
