@@ -17,7 +17,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "schema": ["knobscope schema"],
     "rules": ["knobscope rules", "knobscope rules specs/studies/quickstart.yaml"],
-    "doctor": ["knobscope doctor", "knobscope doctor --json", "knobscope doctor quickstart-drives"],
+    "doctor": ["knobscope doctor", "knobscope doctor --json", "knobscope doctor --load quickstart"],
     "drivers": ["knobscope drivers", "knobscope drivers specs/dbms/h2.yaml"],
     "introspect": ["knobscope introspect mariadb --out knobs.yaml"],
     "startable": [

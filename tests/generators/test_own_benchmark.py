@@ -13,6 +13,7 @@ import pytest
 import yaml
 from waiting import wait_until
 
+from knobscope.cli import main
 from knobscope.generators import GeneratorCall, load_data
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
@@ -131,6 +132,23 @@ def test_a_run_sees_the_files_of_its_generator_and_counts_their_changes(open_dir
     before = data_identity(dbms, workload, generator, [])
     script.write_text(f"{script.read_text()}# changed\n")
     assert data_identity(dbms, workload, generator, []) != before
+
+
+@pytest.mark.real
+def test_the_load_of_the_page_is_tried_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload, generator = project / "specs/workloads/append.yaml", project / "specs/generators/append.yaml"
+    workload.write_text(workload.read_text().replace("measure_s: 5", "measure_s: 1"))
+    monkeypatch.chdir(project)
+    assert main(["doctor", "--load", "append"]) == 0
+    assert re.fullmatch(
+        r"ok +load +append/local-disk/append [\d,.]+.ops/s, .* at the 95th percentile\n", capsys.readouterr().out
+    )
+    generator.write_text(generator.read_text().replace("parser: generic", "parser: pgbench"))
+    assert main(["doctor", "--load", "append"]) == 1
+    assert "invalid: the output of append cannot be used" in capsys.readouterr().out
+    assert list((project / ".knobscope/append/runs").iterdir()) == []
 
 
 @pytest.mark.real

@@ -32,7 +32,7 @@ from knobscope.specs.models.transport import read_transport
 from knobscope.watch import open_watch
 from knobscope.watch.interface import ProbeName
 
-Group = Literal["DBMS", "generator", "tool", "system", "device"]
+Group = Literal["DBMS", "generator", "tool", "system", "device", "load"]
 _MIN_JAVA = 17
 
 
