@@ -266,5 +266,5 @@ def _scale_around(frame: Frame, labels: Sequence[tuple[str, float, int]]) -> Sca
 
 def _span_label(effect: Effect, value: str) -> tuple[str, float, int]:
     """Return the text next to an end of a span, the end, and its side: -1 slower than the default, 1 faster."""
-    text = f"{shorten(value, 14)} {format_fold(effect.estimate)}"
+    text = f"{shorten(value, 20)} {format_fold(effect.estimate)}"
     return text, effect.estimate, -1 if effect.estimate < 0 else 1

@@ -74,6 +74,15 @@ def test_labels_of_other_knobs_next_to_a_span_stay_inside_the_picture() -> None:
         assert heights == sorted(set(heights))
 
 
+def test_names_of_devices_next_to_a_span_are_whole() -> None:
+    slow, fast = Effect(-0.4, None, True), Effect(0.1, None, True)
+    canvas = draw_spans(400, [Span("device.log", "", slow, "nvme-consumer-2", fast, "nvme-datacenter-plp", False)])
+    texts = {"".join(text.itertext()): float(text.get("x", "")) for text in parse(canvas).iter(SVG + "text")}
+    (left,) = [label for label in texts if label.startswith("nvme-consumer-2 ")]
+    (right,) = [label for label in texts if label.startswith("nvme-datacenter-plp ")]
+    assert 0 <= texts[left] - text_width(left, 11) < texts[right] + text_width(right, 11) <= 400
+
+
 @pytest.mark.parametrize("width", [400.0, 960.0])
 def test_forest_orders_dots_by_effect(width: float) -> None:
     canvas = draw_forest(width, [row("a", -1.0), row("b", 0.4), row("c", 2.0)], PANELS)

@@ -384,3 +384,10 @@ def test_backticks_of_a_sentence_are_code_on_the_page() -> None:
         "Watching tells (<code>watch: [waits]</code>); below 5\u00a0ms <code>a &lt; b</code>, a lone ` stays on "
         '<span class="whole">2026-11-30 14:33</span>.'
     )
+
+
+def test_no_line_of_a_tile_ends_within_a_name() -> None:
+    text = "median of sqlite · nvme-2 · ycsb-a & <b>"
+    shown = make_environment("knobscope.stages.report").from_string("{{ text | whole }}").render(text=text)
+    names = [f'<span class="whole">{name}</span>' for name in ("nvme-2", "ycsb-a")]
+    assert shown == "median of sqlite · {} · {} &amp; &lt;b&gt;".format(*names)

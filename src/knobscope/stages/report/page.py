@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 #: Data of a figure that is larger is not put into the page: it has to stay small enough to be sent around.
 _MOST_CSV = 32_000
+_DATE = r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
 #: On a narrow screen a row of a table is a list of cells, each with the name of its column, but for empty ones.
 _NAME_CELLS = """\
 for (const table of document.querySelectorAll("table")) {
@@ -132,7 +133,8 @@ def render_report(
 def make_environment(package: str) -> "jinja2.Environment":
     """Return what renders the templates of a package, in the frame of all pages.
 
-    Filter `figure_svg` draws a figure, `csv_link` gives the address of its data, `prose` marks up a sentence.
+    Filter `figure_svg` draws a figure, `csv_link` gives the address of its data, `prose` marks up a sentence, `whole`
+    keeps names in one line.
     """
     import jinja2
     from markupsafe import Markup
@@ -150,7 +152,7 @@ def make_environment(package: str) -> "jinja2.Environment":
         "style": Markup(figure_style() + style),  # noqa: S704
         "version": __version__,
     }
-    environment.filters |= {"figure_svg": _figure_svg, "csv_link": _csv_link, "prose": _mark_up}
+    environment.filters |= {"figure_svg": _figure_svg, "csv_link": _csv_link, "prose": _mark_up, "whole": _keep_names}
     return environment
 
 
@@ -163,10 +165,22 @@ def _figure_svg(figure: Figure) -> Any:
 
 def _mark_up(text: str) -> Any:
     """Return a sentence for the page: what is between backticks is code; numbers stay with units, and dates whole."""
-    from markupsafe import Markup, escape
+    from markupsafe import escape
 
-    html = re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(keep_units(text))))
-    return Markup(re.sub(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?", r'<span class="whole">\g<0></span>', html))  # noqa: S704
+    return _keep_whole(_DATE, re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(keep_units(text)))))
+
+
+def _keep_names(text: str) -> Any:
+    """Return a text for a narrow box, in which no line ends within a name such as ycsb-a."""
+    from markupsafe import escape
+
+    return _keep_whole(rf"{_DATE}|\w+(?:-\w+)+", str(escape(text)))
+
+
+def _keep_whole(pattern: str, html: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(re.sub(pattern, r'<span class="whole">\g<0></span>', html))  # noqa: S704
 
 
 def _csv_link(figure: Figure) -> str:
