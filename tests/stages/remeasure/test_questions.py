@@ -2,8 +2,10 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ import pytest
 from knobscope.specs import Case, StudySpecs, load_study
 from knobscope.specs.models.study import Budget, Remeasure
 from knobscope.stages.plan import case_space
-from knobscope.stages.remeasure.effort import count_remeasuring_runs, expect_remeasuring_runs
+from knobscope.stages.remeasure.effort import _count_round, count_remeasuring_runs, expect_remeasuring_runs
 from knobscope.stages.remeasure.experiment import _list_changed, _share_references
 from knobscope.stages.remeasure.properties import layered_devices, what_if_devices
 from knobscope.stages.remeasure.questions import (
+    TOGETHER,
     Question,
     ask_fastest,
     ask_headline,
@@ -201,18 +204,25 @@ def test_the_costliest_on_modelled_devices_are_followed_and_the_rest_is_only_mea
 
 
 def test_no_more_runs_are_made_than_were_announced(specs: StudySpecs) -> None:
-    """Three cases, so three references, and values of one share up to four runs of it."""
+    """Three cases, so three references, and values of one share up to four runs of it: the others go to one of them."""
+    more = 2 + 6  # the headlines, and the two fastest of each case
     count = count_remeasuring_runs(changed(specs, findings=8, repeats=4, what_if=0))
-    fastest = 6 + 4  # two a case, and what they are compared with
-    headlines = 2 + 2
-    assert count == 4 * LOOKS * (8 + 3 + 2 + headlines + fastest)
+    assert count == 4 * LOOKS * (8 + more + 3 + 13 // 4)
     one = count_remeasuring_runs(changed(specs, findings=1, repeats=3, what_if=0))
-    assert one == 3 * LOOKS * (2 + headlines + fastest)
+    assert one == 3 * LOOKS * (1 + more + 3 + 6 // 4)
     assert count_remeasuring_runs(changed(specs, findings=0, what_if=4)) == 0
     followed = count_remeasuring_runs(changed(specs, findings=4, what_if=2, repeats=3))
     devices = specs.devices.values()
     most = max(len(what_if_devices(device)) + len(layered_devices(device)) for device in devices)
-    assert followed == 3 * (LOOKS * (4 + 4 + headlines + fastest) + most * (2 + 2))
+    assert followed == 3 * (LOOKS * (4 + more + 3 + 9 // 4) + most * (2 + 2))
+
+
+@pytest.mark.parametrize("references", [1, 2, 3])
+def test_effects_share_references_in_no_way_that_takes_more_runs(references: int) -> None:
+    for effects in range(12):
+        ways = combinations_with_replacement(range(references), effects)
+        runs = [effects + sum(-(-count // TOGETHER) for count in Counter(way).values()) for way in ways]
+        assert max(runs) == _count_round(effects, references)
 
 
 def test_causes_that_runs_leave_open_come_after_mismatches(
@@ -269,13 +279,13 @@ def test_by_default_what_a_rule_blames_is_taken_from_modelled_devices_alone(
 
 
 def test_a_forecast_holds_what_is_asked_by_default_and_a_budget_asks_for_nothing(specs: StudySpecs) -> None:
-    again = 3 * LOOKS * (4 + 4 + 2 + 2 + 6 + 4)  # with the headlines and the fastest configurations
+    again = 3 * LOOKS * (4 + 2 + 6 + 3 + 9 // 4)  # with the headlines and the fastest configurations
     three = replace(specs, rules={name: specs.rules[name] for name in ("flush", "io_size", "io_sequentiality", "tier")})
     assert (
-        count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 4) * 4
+        count_remeasuring_runs(changed(three, findings=4, repeats=3)) == again + 3 * (4 + 3) * 4
     )  # one of them a layer
     flush = replace(specs, rules={"flush": specs.rules["flush"]})
-    assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 4) * 2
+    assert count_remeasuring_runs(changed(flush, findings=4, repeats=3)) == again + 3 * (4 + 3) * 2
     limited = replace(specs, study=specs.study.model_copy(update={"budget": Budget(runs=400)}))
     assert count_remeasuring_runs(changed(limited, findings=4, repeats=3)) == again
     assert what_if_number(changed(limited, what_if=2)) == 2

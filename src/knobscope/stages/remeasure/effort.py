@@ -21,12 +21,12 @@ _FASTEST = 2
 
 
 def count_remeasuring_runs(specs: StudySpecs) -> int:
-    """Return how many runs the stage takes at most."""
+    """Return how many runs the stage takes at most, unless some fail on what-if devices and are made once more."""
     remeasure, what_if = specs.study.remeasure, what_if_number(specs)
+    if not remeasure.findings:
+        return 0
     references = sum(_count_references(specs, case) for case in specs.cases)
-    fastest = _FASTEST * len(specs.cases) if remeasure.findings else 0
-    headlines = _HEADLINES if remeasure.findings else 0
-    own_runs = sum(_count_round(effects, references) for effects in (remeasure.findings, headlines, fastest)) * LOOKS
+    own_runs = _count_round(remeasure.findings + _HEADLINES + _FASTEST * len(specs.cases), references) * LOOKS
     most = remeasure.findings if what_if is None else min(what_if, remeasure.findings)
     rules = [rule.about for rule in specs.rules.values()]
     devices = [_count_devices(rules, device, what_if) for device in specs.devices.values()]
@@ -52,8 +52,12 @@ def _count_devices(rules: Iterable[RuleSpec], device: Device, what_if: int | Non
 
 
 def _count_round(effects: int, references: int) -> int:
-    """Return how many runs a round of effects takes at most, each next to one of so many reference configurations."""
-    return effects + min(effects, references + effects // TOGETHER)
+    """Return how many runs a round of effects takes at most, next to so many reference configurations.
+
+    Each reference that is used takes a run, and one more for every further `TOGETHER` effects that share it.
+    """
+    used = min(effects, references)
+    return effects + used + (effects - used) // TOGETHER
 
 
 def _count_references(specs: StudySpecs, case: Case) -> int:
