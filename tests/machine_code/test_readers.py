@@ -17,7 +17,7 @@ SERVER = r"""
 #include <stdlib.h>
 #include <unistd.h>
 
-int batch = 3, width = 5, pace = 7, depth = 9, unread = 1, shown = 2, first, second, win = 2, unseen = 3;
+int batch = 3, width = 5, pace = 7, depth = 9, unread = 1, shown = 2, first, second, win = 2, unseen = 3, order = 1;
 struct pool { char rows[64]; int kept; } pool;
 struct entry { const char *name; const char *help; void (*check)(void); int *variable; int least; };
 __attribute__((noinline)) void check(void) { puts("checked"); }
@@ -25,6 +25,7 @@ struct entry table[] = {
     {"flush_batch", "How many at a time.", check, &batch, 1},
     {"line_width", "Of messages.", check, &width, 1},
     {"depth", "Of a part with a prefix.", check, &depth, 1},
+    {"bin", "A collation, and no log.", check, &order, 1},
     {"rows_kept", "In a structure.", check, &pool.kept, 1},
     {"never_read", "By nobody.", check, &unread, 1},
     {"shown_only", "By those who list settings.", check, &shown, 1},
@@ -55,6 +56,7 @@ __attribute__((noinline)) int wait_and_flush(int file) {
     return write_batch(file) + flush_file(file);
 }
 __attribute__((noinline)) int grow(int file) { return win > 3 ? posix_fallocate(file, 0, 9) : 0; }
+__attribute__((noinline)) int sort(int file) { return order > 1 ? fsync(file) : 3; }
 __attribute__((noinline)) int look(int file) { return depth > 3 && fdatasync(file) ? 1 : 2; }
 __attribute__((noinline)) int trim(int file) {
     struct pool *whole = &pool;
@@ -65,12 +67,12 @@ __attribute__((noinline)) int print_line(const char *text) { return printf("%*s\
 int main(int count, char **texts) {
     begin();
     for (unsigned i = 0; i < sizeof table / sizeof *table; i++) printf("%s %d\n", table[i].name, *table[i].variable);
-    return wait_and_flush(count) + grow(count) + look(count) + trim(count) + print_line(texts[0]);
+    return wait_and_flush(count) + grow(count) + sort(count) + look(count) + trim(count) + print_line(texts[0]);
 }
 """
 SETTINGS = {
     *("flush_batch", "line_width", "part_depth", "rows_kept", "never_read", "shown_only", "pace_of_flushes", "missing"),
-    *("object_wins", "object_unseen"),
+    *("object_wins", "object_unseen", "log_bin", "log_error", "log_output"),
 }
 
 
@@ -115,7 +117,7 @@ def test_a_setting_whose_readers_never_get_there(code: Code) -> None:
 def test_settings_that_no_function_reads(code: Code) -> None:
     assert code.readers["never_read"] == code.readers["shown_only"] == ()
     assert code.unread == {"never_read", "shown_only"}
-    assert "missing" not in code.readers
+    assert {"missing", "log_bin"}.isdisjoint(code.readers)
 
 
 @pytest.mark.real

@@ -147,7 +147,17 @@ def _find_in_tables(
             whole[text].add(variable)
         for name in without_prefix.get(text, ()):
             in_part[name].add(variable)
-    return whole, in_part
+    return whole, _keep_parts(in_part, settings)
+
+
+def _keep_parts(in_part: Mapping[str, set[int]], settings: Collection[str]) -> Mapping[str, set[int]]:
+    """Keep parts of which at least half of the settings are found under such names: a `bin` need not be log_bin."""
+    parts, found = (Counter(name.partition("_")[0] for name in names if "_" in name) for names in (settings, in_part))
+    return {
+        name: variables
+        for name, variables in in_part.items()
+        if 2 * found[part := name.partition("_")[0]] >= parts[part]
+    }
 
 
 def _find_handed(program: Program, function: Function, settings: Collection[str]) -> Iterable[tuple[str, set[int]]]:

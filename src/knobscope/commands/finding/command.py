@@ -4,7 +4,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from knobscope.errors import UserError
 from knobscope.figures import write_figures
 from knobscope.machine_code import Program, Reader, find_server, read_code
 from knobscope.specs import Dbms, ask_version, load_study
+from knobscope.specs.completing.catalogue import catalogue_file, read_knob_catalogue
 from knobscope.specs.reading.arguments import add_study_name, find_study
 from knobscope.stages.detect import Mismatch, merge_findings
 from knobscope.stages.report.sections import draw_pictures
@@ -77,7 +78,13 @@ def _run(args: argparse.Namespace) -> int:
             figures = draw_pictures(data, mismatch.worst, f"finding-{mismatch.number}")
             pictures = [(path, figure) for figure in figures for path in write_figures([figure], args.out)]
         dbms = specs.dbms.get(mismatch.worst["dbms"])
-        readers = [] if dbms is None or mismatch.knob is None else find_readers(data, dbms, mismatch.knob, args.program)
+        readers: Sequence[Reader] = []
+        if dbms is not None and mismatch.knob is not None:
+            catalogue = read_knob_catalogue(
+                catalogue_file(study.absolute().parent.parent / "dbms" / f"{dbms.name}.yaml")
+            )
+            settings = catalogue.settings if catalogue is not None else ()
+            readers = find_readers(data, dbms, mismatch.knob, args.program, settings)
         text = describe_mismatch(data, mismatch, study, pictures, readers)
     if args.out:
         file = args.out / f"finding-{mismatch.number}.md"
@@ -137,8 +144,12 @@ def _choose(mismatches: Sequence[Mismatch], number: int) -> Mismatch:
     return mismatches[number - 1]
 
 
-def find_readers(data: StudyData, dbms: Dbms, knob: str, program: Path | None) -> Sequence[Reader]:
+def find_readers(
+    data: StudyData, dbms: Dbms, knob: str, program: Path | None, settings: Iterable[str] = ()
+) -> Sequence[Reader]:
     """Return the functions of the server that read a knob, those near storage first; none where no program tells.
+
+    What reads the configuration, and what a part calls its settings, shows in all `settings` of the DBMS.
 
     Without a program that is named it is the installed one, if it has a version that ran in the study: the same path
     may hold another DBMS. UserError: a program that was named cannot be read.
@@ -149,7 +160,7 @@ def find_readers(data: StudyData, dbms: Dbms, knob: str, program: Path | None) -
     try:
         if program is None:
             _check_version(data, dbms, server)
-        readers = read_code(Program(server), dbms.knobs).readers.get(knob, ())
+        readers = read_code(Program(server), {*dbms.knobs, *settings}).readers.get(knob, ())
     except UserError as error:
         if program is not None:
             raise

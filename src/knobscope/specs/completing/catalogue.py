@@ -26,6 +26,11 @@ class KnobCatalogue(SpecModel):
     left_out: dict[str, list[str]] = Field(description="Reason -> settings that are no knobs.")
     knobs: dict[KnobName, Knob] = Field(description="As under `knobs` of a spec.")
 
+    @property
+    def settings(self) -> set[str]:
+        """All settings of the DBMS, those too that are no knobs."""
+        return {*self.knobs, *(name for names in self.left_out.values() for name in names)}
+
 
 def catalogue_file(spec: Path) -> Path:
     """Return where the catalogue of a DBMS spec lies: in the folder `catalogue` next to it."""
