@@ -61,7 +61,7 @@ def test_a_study_near_the_root_of_the_file_system_is_read() -> None:
 
 def test_right_specs_end_with_0(checkout: Path) -> None:
     done = run(checkout, "validate")
-    assert (done.returncode, done.stdout) == (0, "14 specs checked, no problem found\n")
+    assert (done.returncode, done.stdout) == (0, "15 specs checked, no problem found\n")
 
 
 def test_problems_are_a_document_for_programs(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
