@@ -31,7 +31,7 @@ def affordable_rounds(specs: StudySpecs) -> int:
     budget, rounds = specs.study.budget, [float(specs.study.sampling.max_rounds)]
     if budget.runs is None and budget.hours is None:
         return specs.study.sampling.max_rounds  # what the rest takes is long to count in a large study
-    each, later = screening_effort(specs), _later_effort(specs)
+    each, later = screening_effort(specs), sweep_effort(specs) + _tuning_effort(specs) + _remeasuring_effort(specs)
     if budget.runs is not None:
         rounds.append((budget.runs - later.runs) // each.runs)
     if budget.hours is not None:
@@ -178,11 +178,6 @@ def _count_left_out(specs: StudySpecs) -> list[str]:
         "the reason of each"
         for name, varied, count in counts
     ]
-
-
-def _later_effort(specs: StudySpecs) -> Effort:
-    """Return the effort of all that comes after screening, at most."""
-    return sweep_effort(specs) + _tuning_effort(specs) + _remeasuring_effort(specs)
 
 
 def _tuning_effort(specs: StudySpecs) -> Effort:
