@@ -95,6 +95,12 @@ def test_postgresql_lives_and_dies_by_its_spec(postgresql: Dbms, open_directory:
         ):
             server.wait_ready()
         assert "shared_buffers" in caught.value.log_tail
+        never_ready = postgresql.lifecycle.model_copy(update={"ready": ["pg_isready", "--x"], "ready_timeout_s": 1})
+        with (
+            pytest.raises(ServerFailedError, match=r"within 1 s; pg_isready says: .*option '--x'.*--help"),
+            Server(instance, never_ready, {}, log) as server,
+        ):
+            server.wait_ready()
 
 
 def user_ids(name: str) -> tuple[int, int]:

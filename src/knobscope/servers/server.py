@@ -15,6 +15,8 @@ from knobscope.specs import Lifecycle, ask_version
 
 #: Until one check whether the server answers counts as a no.
 _CHECK_S = 10
+#: What a message quotes of that check, from its end: isql's last line only says where it stopped, not why.
+_SAID_LONGEST = 300
 #: What ends a server that was to end by itself: others may have sent them, or it has crashed.
 _KILLED_BY = (signal.SIGKILL, signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
 #: Until a command that makes data, sets up or stops a server counts as stuck.
@@ -118,7 +120,7 @@ class Server:
         check = self.instance.start(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             code, said, _ = capture(check, _CHECK_S)
-            self._said = (said.strip().splitlines() or [""])[-1]
+            self._said = " ".join(said.split())[-_SAID_LONGEST:]
             return code == 0
         except subprocess.TimeoutExpired:
             return False
