@@ -22,6 +22,7 @@ from knobscope.stages.prepare import Snapshot
 pytestmark = pytest.mark.real
 
 Measure = Callable[..., Any]  # as fixture `measure`
+TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\n    raise Exception(cannot)\n'
 
 
 @pytest.fixture
@@ -217,6 +218,10 @@ def test_only_knobs_have_to_agree_between_connections(
         ('{"second": 1.0, "operations": 3, "errors": 0}\n', None),
         ('{"second": 1.0, "operations": 3, "errors": 2}\n', '{"second": 1.0, "operations": 3, "errors": 2}'),
         ("ignored errors: 1 (0.20 per sec.)\n", "ignored errors: 1 (0.20 per sec.)"),
+        (f"{TRACEBACK}fb.DatabaseError: deadlock\n-conflict\n", "fb.DatabaseError: deadlock"),
+        (f"Exception in thread Thread-1 (client):\n{TRACEBACK}BrokenBarrierError\n", "BrokenBarrierError"),
+        (f"Exception ignored in: <function __del__>\n{TRACEBACK}x.E: shutdown\nValueError: 1\n", "ValueError: 1"),
+        ('Exception in thread "main" java.lang.Error: heap\n', 'Exception in thread "main" java.lang.Error: heap'),
     ],
 )
 def test_the_first_complaint_of_a_log_is_found(log: str, complaint: str | None) -> None:
