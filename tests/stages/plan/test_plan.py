@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shipped_specs import ROOT
+from toy_study import make_specs
 
 from knobscope.cli import main
 from knobscope.durable_files import DamagedFileError
@@ -154,6 +155,16 @@ def test_levels_hold_the_baseline_in_order() -> None:
     assert screening_levels(knob, None, 4, 50) == [1, 10, 50, 100, 1000]
     enum = Knob.model_validate(make_knob(type="enum", values=["z", "y", "x"], range=None, default="y", scale="linear"))
     assert screening_levels(enum, KnobChoice(values=["x", "z"]), 4, "y") == ["z", "y", "x"]
+
+
+def test_defaults_that_the_spec_chooses_are_written_in_every_run() -> None:
+    """The DBMS would use another value, and the report calls these the default configuration."""
+    chosen = make_knob(default=50, built_in=10)
+    knobs = {"varied": (make_knob(), None), "chosen": (chosen, None), "untouched": (make_knob(), None)}
+    rows = plan_screening(make_specs(knobs, "chosen", "untouched"), CASE, 0)
+    configurations = [json.loads(row["configuration"]) for row in rows]
+    assert all(configuration.keys() == {"varied", "chosen"} for configuration in configurations)
+    assert {configuration["chosen"] for configuration in configurations} == {50}
 
 
 def test_load_time_knobs_decide_on_the_snapshot(specs: StudySpecs) -> None:

@@ -7,8 +7,11 @@ from knobscope.specs import Dbms, Knob, KnobChoice, Value
 
 
 def default_configuration(dbms: Dbms, knobs: list[str], changed: dict[str, Value]) -> dict[str, Value]:
-    """Return the default configuration: the DBMS's defaults, with what the study replaces in them."""
-    names = [*knobs, *(name for name in changed if name not in knobs)]
+    """Return the default configuration: of knobs that a study names, with what it replaces, and of those whose default
+    is the spec's choice: the DBMS would use another value.
+    """
+    chosen = [name for name, knob in dbms.knobs.items() if knob.built_in is not None]
+    names = dict.fromkeys([*knobs, *changed, *chosen])
     return {name: dbms.knobs[name].canonical(changed.get(name, dbms.knobs[name].default)) for name in names}
 
 
