@@ -52,8 +52,17 @@ def _write(dbms: Dbms, name: str, value: Value, writing: Writing) -> Iterator[st
         yield (writing.sql or writing.line or "").format_map(names)
 
 
-class _Names(dict[str, Any]):
-    """What stands in templates; places of an instance, such as {data}, stay as they are."""
+class _Place(str):
+    """A place of an instance as templates have it, {data}, or what is below it: {path.jars}."""
 
-    def __missing__(self, name: str) -> str:
-        return f"{{{name}}}"
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> "_Place":
+        return _Place(f"{self[:-1]}.{name}}}")
+
+
+class _Names(dict[str, Any]):
+    """What stands in templates; places of an instance stay as they are."""
+
+    def __missing__(self, name: str) -> _Place:
+        return _Place(f"{{{name}}}")
