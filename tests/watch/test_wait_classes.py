@@ -137,6 +137,12 @@ def test_a_budget_names_parts_by_size_and_leaves_the_client_out(group_commit: Pr
     [
         ({"flush": 300, "cpu": 45}, {"cpu": 50}, "takes 295 µs less: 300 µs less flush"),
         ({"cpu": 45}, {"cpu": 45, "network": 900}, "takes as long"),
+        (
+            {"cpu": 45, "network": 900},
+            {"cpu": 20, "network": 100},
+            "takes 25 µs less: 25 µs less CPU, and 800 µs less of waiting for clients, or for threads that serve them",
+        ),
+        ({"cpu": 45, "network": 9}, {"cpu": 20, "network": 900}, "takes 25 µs less: 25 µs less CPU"),
         ({"cpu": 40}, {"cpu": 80, "runnable": 10}, "takes 50 µs more: 40 µs more CPU and 10 µs more runnable"),
     ],
 )

@@ -183,19 +183,41 @@ TABLE_MACROS: dict[str, str] = {
         FROM effects_on('throughput_ops') t
         JOIN effects_on(counted) c USING (dbms, device, workload, knob, value)
     """,
+    # How many other threads of the DBMS wait for storage at a time, per thread that serves clients, in the run that has
+    # most: so much of what these pass on, while they wait as if for a client, may be a wait for the device. A listener
+    # that hands all operations to workers (Firebird) waits for nothing else.
+    "waits_elsewhere()": f"""
+        WITH waited AS (
+            SELECT run_id,
+                sum(time_us) FILTER (
+                    thread_class <> '{SESSION}'
+                        AND list_contains(['flush', 'write', 'read', 'fault', 'async', 'journal'], reason)
+                ) / 1e6 AS waited_s
+            FROM waits GROUP BY run_id
+        )
+        SELECT dbms, device, workload,
+            coalesce(max(waited_s / coalesce(waits_s, window_s)), 0) / nullif(any_value(serving), 0) AS elsewhere
+        FROM waited JOIN runs USING (run_id) JOIN serving_threads() USING (dbms, device, workload)
+        GROUP BY ALL
+    """,  # noqa: S608 - a name of ours
     # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval,
     # and the time per operation with each setting; no row where nobody watched waits. `left_open`: the share that they
     # waited for reasons which may hide this one; `waited_high` allows for the noise of that.
-    "waited_for(reason, hiding)": """
+    "waited_for(asked, hiding)": """
         WITH scaled AS (
-            SELECT t.*, -sign(estimate) * reference
-                / nullif(1e6 * serving * abs(exp(-estimate) - 1), 0) AS scale
-            FROM effects_on('throughput_ops') t JOIN serving_threads() USING (dbms, device, workload)
+            SELECT t.*, elsewhere / nullif(lost_share(estimate), 0) AS most_passed_on,
+                -sign(estimate) * reference / nullif(1e6 * serving * abs(exp(-estimate) - 1), 0) AS scale
+            FROM effects_on('throughput_ops') t
+            JOIN serving_threads() USING (dbms, device, workload)
+            LEFT JOIN waits_elsewhere() USING (dbms, device, workload)
         ), others AS (
-            SELECT dbms, device, workload, knob, value, sum(greatest(scale * w.estimate, 0)) AS left_open,
-                sqrt(sum(pow(scale * (w.high - w.low) / 2, 2))) AS left_margin
+            SELECT dbms, device, workload, knob, value,
+                coalesce(sum(greatest(scale * w.estimate, 0)) FILTER (is_wait_for(w.metric, hiding)), 0)
+                    + coalesce(sum(least(greatest(scale * w.estimate, 0), most_passed_on))
+                        FILTER (is_wait_for(w.metric, ['network'])), 0) AS left_open,
+                sqrt(sum(pow(scale * (w.high - w.low) / 2, 2)) FILTER (is_wait_for(w.metric, hiding))) AS left_margin
             FROM scaled JOIN effects w USING (dbms, device, workload, knob, value)
-            WHERE is_wait_for(w.metric, hiding)
+            WHERE is_wait_for(w.metric, hiding) OR is_wait_for(w.metric, ['network'])
             GROUP BY ALL
         )
         SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
@@ -204,7 +226,7 @@ TABLE_MACROS: dict[str, str] = {
             coalesce(left_open, 0) AS left_open,
             number_after(w.reference, w.estimate) AS value_waited_us, w.reference AS reference_waited_us
         FROM scaled
-        JOIN effects_on('wait_' || reason || '_us_per_op') w USING (dbms, device, workload, knob, value)
+        JOIN effects_on('wait_' || asked || '_us_per_op') w USING (dbms, device, workload, knob, value)
         LEFT JOIN others USING (dbms, device, workload, knob, value)
     """,
     # The share of the clients' time that they wait for any of some reasons with the default configuration, and the
@@ -219,8 +241,13 @@ TABLE_MACROS: dict[str, str] = {
         SELECT dbms, device, workload,
             any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / any_value(serving) AS scale,
             scale * sum(level) FILTER (is_wait_for(metric, reasons)) AS waiting,
-            waiting + scale * coalesce(sum(level) FILTER (is_wait_for(metric, unfollowed())), 0) AS possibly_waiting
-        FROM levels JOIN serving_threads() USING (dbms, device, workload)
+            waiting + scale * coalesce(sum(level) FILTER (is_wait_for(metric, unfollowed())), 0)
+                + coalesce(
+                    least(scale * sum(level) FILTER (is_wait_for(metric, ['network'])), any_value(elsewhere)), 0
+                ) AS possibly_waiting
+        FROM levels
+        JOIN serving_threads() USING (dbms, device, workload)
+        LEFT JOIN waits_elsewhere() USING (dbms, device, workload)
         GROUP BY ALL
         HAVING waiting IS NOT NULL
     """,

@@ -113,14 +113,16 @@ def _name_other(part: Part) -> str:
 
 
 def describe_budget_change(before: Iterable[Part], after: Iterable[Part]) -> str:
-    """Say by how much the time of an operation in the server changes, and which parts of it do."""
-    sides = [
-        dict.fromkeys(REASONS, 0.0) | {part.reason: part.micros for part in in_server(parts)}
-        for parts in (before, after)
-    ]
+    """Say by how much the time of an operation in the server changes, and which parts of it do.
+
+    Where the wait for clients changes more, and the same way, it is said, too: a thread that passes operations on, and
+    waits for their results as it does for clients, spends little of their time itself.
+    """
+    sides = [dict.fromkeys(REASONS, 0.0) | {part.reason: part.micros for part in parts} for parts in (before, after)]
     changes = {reason: sides[1][reason] - sides[0][reason] for reason in REASONS}
+    idle = changes.pop(IDLE)
     ordered = sorted(changes.items(), key=lambda item: -abs(item[1]))
-    largest = abs(ordered[0][1])
+    largest, total = abs(ordered[0][1]), sum(changes.values())
     if not largest:
         return "takes as long"
     phrases = [
@@ -128,7 +130,9 @@ def describe_budget_change(before: Iterable[Part], after: Iterable[Part]) -> str
         for reason, change in ordered
         if abs(change) >= _WORTH_TELLING_OF_CHANGE * largest
     ]
-    return f"takes {_more(sum(changes.values()))}: {join_words(phrases)}"
+    told = f"takes {_more(total)}: {join_words(phrases)}"
+    passed_on = f", and {_more(idle)} of waiting for clients, or for threads that serve them"
+    return told + (passed_on if idle * total > total**2 else "")
 
 
 def _more(micros: float) -> str:

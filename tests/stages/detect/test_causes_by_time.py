@@ -61,6 +61,21 @@ def test_counts_decide_where_clients_wait_for_others_that_are_not_followed(judge
     assert "the additional flushes" in rows[1]["sentence"]
 
 
+def test_counts_decide_where_a_listener_passes_operations_on(judge_one: Judge) -> None:
+    """It waits for its workers as for clients; that workers wait for storage shows in the thread of another class."""
+    listener = (("cpu", 20.0), ("network", 950.0))
+    workers = tuple((reason, 0.0) for reason in ("flush", "write", "read", "fault", "async", "journal"))
+    case = {"truth": {("page", "16"): Truth(SLOWER, flushes=1.0, waits=(("network", 480.0),))}}
+    rows = [
+        judge_one("flush", [case], case, noise=0.006, repeats=4, knobs=("page",), cpu_us=50.0, sessions=1, waits=waits)
+        .set_index(["knob", "value"])
+        .loc[("page", "16")]
+        for waits in ((), (*listener, *workers), listener)
+    ]
+    assert [row["verdict"] for row in rows] == ["mismatch", "mismatch", "none"], [row["sentence"] for row in rows]
+    assert "the additional flushes" in rows[1]["sentence"]
+
+
 def test_an_fsync_that_also_waits_for_writes_is_not_ruled_out(judge_one: Judge) -> None:
     """Of 984 us more, 150 are for flushes and 400 for writes, which flushes may have delayed."""
     waits = (("flush", 150.0), ("write", 400.0), ("cpu", 430.0))
