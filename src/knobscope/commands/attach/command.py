@@ -173,7 +173,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--pid", type=int, help="a process of the server")
     target.add_argument("--unit", help="its systemd unit")
-    target.add_argument("--container", metavar="NAME", help="its container: name or id, of podman, docker, containerd")
+    target.add_argument(
+        "--container", metavar="NAME", help="its container: name or id, of podman, docker, containerd or CRI-O"
+    )
     target.add_argument("--cgroup", metavar="PATH", help="its cgroup (version 2)")
     target.add_argument("--port", type=int, help="the TCP port that it listens on")
     parser.add_argument(

@@ -22,13 +22,11 @@ _CONTAINER_ID = re.compile(r"[0-9a-f]{12,64}")
 #: watches over a container, as conmon does, has a cgroup of a similar name next to it.
 _CONTAINER_GROUP = re.compile(r"(?:(?P<runtime>[\w-]+)-)?(?P<id>[0-9a-f]{64})(?:\.scope)?")
 _WATCHES = "conmon"
-#: What knows containers by name, and how it is asked for the number of their first process.
-_CONTAINER_TOOLS = {
-    "podman": ["inspect", "--type", "container", "--format", "{{.State.Pid}}"],
-    "docker": ["inspect", "--type", "container", "--format", "{{.State.Pid}}"],
-    "crictl": ["inspect", "--output", "go-template", "--template", "{{.info.pid}}"],
-}
+#: What knows running containers by name. All are asked: several may have a container of one name.
+_CONTAINER_TOOLS = ("podman", "docker", "nerdctl", "crictl")
 _TOOL_S = 20
+#: Programs that hold a port of this machine for a server: podman's, nerdctl's (`sleep infinity`), docker's, systemd's.
+_PORT_HOLDERS = {"conmon", "rootlessport", "sleep", "docker-proxy", "systemd"}
 
 
 @dataclass(frozen=True)
@@ -63,13 +61,13 @@ def find_target(args: argparse.Namespace) -> Target:
     if args.port is not None:
         pid = _find_listener(args.port)
     if args.container is not None:
-        pid = _find_container(args.container)
+        pid, container = _find_container(args.container)
+        if Path(read_cgroup(pid) or "/").is_relative_to(container):
+            return _find_in_group(container)
     assert pid is not None  # noqa: S101 - the parser wants one of them
     if PROC / str(pid) not in PROC.iterdir():  # which lists no threads, though they exist there
         raise UserError(f"attach: there is no process {pid}")
     group = read_cgroup(pid)
-    if args.container is not None and group not in (None, "/"):
-        return _find_in_group(_find_container_group(group or "/", args.container))
     top = find_top(pid)
     tree = set(list_tree([top]))
     if os.getpid() in tree and not is_server(top):
@@ -120,28 +118,60 @@ def _find_unit(name: str) -> str:
     return shown
 
 
-def _find_container(name: str) -> int:
-    """Return the first process of a container: by its id in the names of cgroups, or as the container's tool says."""
-    if _CONTAINER_ID.fullmatch(name):
-        for process in sorted(int(entry.name) for entry in PROC.glob("[0-9]*")):
-            with contextlib.suppress(OSError, UserError):  # it has ended
-                if any(identifier.startswith(name) for identifier, _ in _list_containers(read_cgroup(process) or "/")):
-                    return process
-    tools = [tool for tool in _CONTAINER_TOOLS if shutil.which(tool)]
-    for tool in tools:
-        with contextlib.suppress(UserError):  # another tool may know it
-            pid = _ask([tool, *_CONTAINER_TOOLS[tool], "--", name])
-            if pid.isdigit() and pid != "0":
-                return int(pid)
-    detail = f"asked: {', '.join(tools)}" if tools else f"none of {', '.join(_CONTAINER_TOOLS)} is installed"
+def _find_container(name: str) -> tuple[int, str]:
+    """Return a process of a running container and the container's cgroup: by its id, or by its name."""
+    found = _find_by_id((name,)) if _CONTAINER_ID.fullmatch(name) else {}
+    asked: list[str] = []
+    failed: list[str] = []
+    identifiers: list[str] = []
+    for tool in filter(_find_tool, () if found else _CONTAINER_TOOLS):
+        try:
+            identifiers += _list_named(tool, name)
+            asked.append(tool)
+        except UserError as problem:  # another tool may know it
+            failed.append(str(problem).removeprefix("attach: "))
+    found = found or _find_by_id(tuple(identifiers))
+    if len(found) > 1:
+        groups = ", ".join(sorted(found))
+        raise UserError(
+            f"attach: {name} means {len(found)} running containers, in cgroups {groups}; expected the id of one, or "
+            "--cgroup"
+        )
+    if found:
+        ((container, pid),) = found.items()
+        return pid, container
+    details = [f"asked: {', '.join(asked)}"] if asked else []
+    detail = "; ".join([*details, *failed]) or f"none of {', '.join(_CONTAINER_TOOLS)} is installed"
     raise UserError(f"attach: no running container {name} ({detail}); expected a name, or an id of 12 digits or more")
 
 
-def _find_container_group(group: str, name: str) -> str:
-    """Return the cgroup of a container, all of it, by that of one of its processes; the innermost one if named."""
-    containers = _list_containers(group)
-    named = [where for identifier, where in containers if identifier.startswith(name)]
-    return (named or [where for _, where in containers] or [group])[-1]
+def _list_named(tool: str, name: str) -> list[str]:
+    """Return the ids of the running containers that a tool knows by a name. UserError: the tool does not answer."""
+    if tool == "crictl":  # pods have names of their own: several may have a container of this one
+        return _ask([tool, "ps", "--quiet", "--name", f"^{re.escape(name)}$"]).split()
+    commands = [[tool]]
+    if tool == "nerdctl":  # names belong to a namespace of containerd
+        namespaces = _ask([tool, "namespace", "ls", "--quiet"]).split()
+        commands = [[tool, "--namespace", namespace] for namespace in namespaces]
+    listed = [_ask([*command, "ps", "--no-trunc", "--format", "{{.ID}} {{.Names}}"]) for command in commands]
+    rows = [row.partition(" ") for row in "\n".join(listed).splitlines()]
+    return [identifier for identifier, _, names in rows if name in names.split(",")]
+
+
+def _find_by_id(beginnings: tuple[str, ...]) -> dict[str, int]:
+    """Return the cgroups of the containers whose ids begin so, each with one of its processes.
+
+    Where containers have no cgroup of version 2, they are known by those of version 1.
+    """
+    found: dict[str, int] = {}
+    for process in sorted(int(entry.name) for entry in PROC.glob("[0-9]*")):
+        with contextlib.suppress(OSError):  # it has ended
+            lines = (PROC / str(process) / "cgroup").read_text(errors="surrogateescape").splitlines()
+            groups = (line.split(":", 2)[2] for line in reversed(lines))  # version 2 is the last one
+            for identifier, group in next(filter(None, map(_list_containers, groups)), []):
+                if identifier.startswith(beginnings):
+                    found.setdefault(group, process)
+    return found
 
 
 def _list_containers(group: str) -> list[tuple[str, str]]:
@@ -156,9 +186,17 @@ def _list_containers(group: str) -> list[tuple[str, str]]:
     return [(name["id"], str(part)) for part, name in names if name and not (name["runtime"] or "").endswith(_WATCHES)]
 
 
+def _find_tool(name: str) -> str | None:
+    """Return the path of a program. Relative directories in PATH do not count: this one may be anybody's."""
+    return shutil.which(name, path=os.pathsep.join(filter(os.path.isabs, os.get_exec_path())))
+
+
 def _ask(command: list[str]) -> str:
+    program = _find_tool(command[0])
+    if program is None:
+        raise UserError(f"attach: there is no {command[0]} here")
     try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
+        result = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=_TOOL_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise UserError(f"attach: {command[0]} does not answer: {problem}") from problem
     if result.returncode:
@@ -169,14 +207,20 @@ def _ask(command: list[str]) -> str:
 def _find_listener(port: int) -> int:
     """Return the process that listens on a TCP port, in whatever network namespace.
 
-    Of several a server of a DBMS comes first (others hold its socket or pass on what comes in: systemd, docker-proxy),
-    then one of this network namespace, then the one with the smallest number.
+    Of several a server of a DBMS comes first, then one of this network namespace, then the one with the smallest
+    number. A process that only holds the port for a server is none.
     """
     sockets = set(_list_listening(port))
     holders = [int(entry.name) for entry in PROC.glob("[0-9]*") if _holds(entry, sockets)]
+    servers = [pid for pid in holders if read_name(pid) not in _PORT_HOLDERS]
     own = _read_namespace(os.getpid())
+    if servers:
+        return min(servers, key=lambda pid: (not is_server(pid), _read_namespace(pid) != own, pid))
     if holders:
-        return min(holders, key=lambda pid: (not is_server(pid), _read_namespace(pid) != own, pid))
+        raise UserError(
+            f"attach: port {port} is held by {read_name(holders[0])}, process {holders[0]}, for a server that listens "
+            "elsewhere; expected that server's own port (inside its container), or --container"
+        )
     why = "; its process is another user's: run attach as root" if sockets and os.geteuid() else ""
     raise UserError(f"attach: no process that listens on port {port}{why}")
 
