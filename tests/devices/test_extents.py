@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from emulated import require_loops
+from waiting import wait_until
 
 from knobscope.devices import bring_up, find_block_device, identify_block, take_down
 from knobscope.devices.extents import AddressIndex, inspect_file, read_partition_start
@@ -21,6 +22,12 @@ BLOCK = 4096
 
 def run(*command: str | Path) -> str:
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def remove_partition(disk: str) -> None:
+    """Wait until nobody has it mounted: a sandbox that another test began meanwhile has a copy of all mounts."""
+    command = ["delpart", disk, "1"]
+    assert wait_until(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0)
 
 
 def write_blocks(file: Path, blocks: dict[int, bytes]) -> None:
@@ -129,7 +136,7 @@ def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
         disk = run("losetup", "--find", "--show", image)
         stack.callback(run, "losetup", "--detach", disk)
         run("addpart", disk, "1", str(first), str(sectors))
-        stack.callback(run, "delpart", disk, "1")
+        stack.callback(remove_partition, disk)
         run("mkfs.ext4", "-q", f"{disk}p1")
         run("mount", f"{disk}p1", mount)
         stack.callback(run, "umount", mount)
