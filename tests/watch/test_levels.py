@@ -31,8 +31,11 @@ def test_each_level_has_what_reached_it(upper: Loop, mounted: Loop, direct: Fio)
     first, second = profile["levels"][:2]
     assert first["devices"] == [f"{upper.block.name} ({mounted.mount}/upper)"]
     assert second["devices"][0].startswith(f"{mounted.block.name} (")
-    assert first["read_bytes"] == second["read_bytes"] == _READS * 16384
-    assert (first["read_amplification"], second["read_amplification"]) == (None, 1.0)
+    assert first["read_bytes"] == _READS * 16384
+    beyond = second["read_bytes"] - first["read_bytes"]
+    assert 0 <= beyond < 16384, "the file system between both may read its map of the file"
+    assert first["read_amplification"] is None
+    assert second["read_amplification"] == pytest.approx(1, abs=0.02)
     assert first["write_amplification"] is second["write_amplification"] is None
     assert f"{first['devices'][0]} " in format_profile(profile)
 
