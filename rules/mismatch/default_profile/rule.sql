@@ -153,7 +153,7 @@ judged AS (
     LEFT JOIN called USING (dbms, device, workload)
     LEFT JOIN device_profile d USING (device)
     LEFT JOIN ability a USING (device)
-    LEFT JOIN waiting_by_default(['flush', 'journal', 'read', 'write', 'fault', 'async']) waited USING (dbms, device, workload)
+    LEFT JOIN waiting_by_default(for_storage()) waited USING (dbms, device, workload)
     LEFT JOIN waiting_by_default(['flush']) flushed USING (dbms, device, workload)
 )
 

@@ -136,7 +136,7 @@ judged AS (
             WHEN 10 * order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
         END AS explained_by,
         coalesce(order_us < getvariable('cpu_share') * cpu_us, false) AS is_much_work,
-        -- Clients spend their time on something else: this needs no order of requests, of which few have none.
+        -- Clients spend their time on something else. That holds even if there are too few requests to know their order.
         coalesce(is_significant(estimate, q_value) AND computed_high < getvariable('cpu_share'), false)
             AS time_ruled_out,
         -- The side of a share's change that would matter is that of CPU, once that is known.

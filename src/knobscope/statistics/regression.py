@@ -124,7 +124,6 @@ class BlockFit:
     estimates: Floats
     errors: Floats
     nuisance: Floats
-    nuisance_errors: Floats
     noise: float  # residual standard deviation, of a single run, with what it shares with others of its cell
     degrees: int
     own_squares: Floats  # residual sum of squares of each configuration, 0 included, and its degrees of freedom
@@ -203,7 +202,6 @@ class BlockDesign:
             estimates,
             noise * np.sqrt(leverage),
             slopes,
-            noise * np.sqrt(np.diag(self.inverse)),
             noise,
             self.degrees,
             np.bincount(configuration, squares, minlength=configurations).astype(np.float64),

@@ -95,12 +95,12 @@ MACROS: dict[str, str] = {
     # Reasons of clients that sleep, or wait for others that could not be followed: what these did is not known.
     # SQLite's clients sleep until the file is free.
     "unfollowed()": "['lock', 'timer', 'other', 'unknown']",
+    # Reasons of threads that wait for requests to a device.
+    "for_storage()": "['flush', 'write', 'read', 'fault', 'async', 'journal']",
     # The other reasons that may hide a wait for some requests: also those for other requests, which take longer when
     # the device is busy with the former. Reads of MariaDB wait for its flushes.
     "may_hide(own)": """
-        unfollowed() || list_filter(
-            ['flush', 'write', 'read', 'fault', 'async', 'journal'], lambda reason: NOT list_contains(own, reason)
-        )
+        unfollowed() || list_filter(for_storage(), lambda reason: NOT list_contains(own, reason))
     """,
     "is_wait_for(metric, reasons)": """
         list_contains(['wait_' || reason || '_us_per_op' FOR reason IN reasons], metric)
@@ -189,10 +189,8 @@ TABLE_MACROS: dict[str, str] = {
     "waits_elsewhere()": f"""
         WITH waited AS (
             SELECT run_id,
-                sum(time_us) FILTER (
-                    thread_class <> '{SESSION}'
-                        AND list_contains(['flush', 'write', 'read', 'fault', 'async', 'journal'], reason)
-                ) / 1e6 AS waited_s
+                sum(time_us) FILTER (thread_class <> '{SESSION}' AND list_contains(for_storage(), reason)) / 1e6
+                    AS waited_s
             FROM waits GROUP BY run_id
         )
         SELECT dbms, device, workload,
@@ -217,7 +215,7 @@ TABLE_MACROS: dict[str, str] = {
                         FILTER (is_wait_for(w.metric, ['network'])), 0) AS left_open,
                 sqrt(sum(pow(scale * (w.high - w.low) / 2, 2)) FILTER (is_wait_for(w.metric, hiding))) AS left_margin
             FROM scaled JOIN effects w USING (dbms, device, workload, knob, value)
-            WHERE is_wait_for(w.metric, hiding) OR is_wait_for(w.metric, ['network'])
+            WHERE is_wait_for(w.metric, hiding || ['network'])
             GROUP BY ALL
         )
         SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,

@@ -12,7 +12,7 @@ _PARTS = {"flush_us": ("flush", "line-c"), "transfer_us": ("read, write", "line-
 #: What the device does meanwhile; below this share of the change it is not told.
 _WORDS = {"flush_us": "flushes for", "transfer_us": "reads or writes for", "idle_us": "has no request for"}
 _WORTH_TELLING = 0.02
-#: Requests of a case to devices other than that of the data.
+#: Whether a case sent requests to other devices of its layout.
 _OTHERS = """
     SELECT count(*) FROM layout_io l JOIN runs r USING (run_id)
     WHERE l.device <> r.device AND (r.dbms, r.device, r.workload) = (?, ?, ?)
