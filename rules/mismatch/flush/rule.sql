@@ -20,7 +20,8 @@
 --        one; without watched waits, flushes that rise per operation and not per second, or that take longer, or leave
 --        room for CPU time, or whose fsyncs may account for as much: an fsync also waits for writes and for the journal
 --        of the file system, for an unknown time. Bounds are the additional busy time of the device per operation and,
---        unless flushes rise significantly, the share of all flushes that may be additional.
+--        unless flushes rise significantly, the share of all flushes that may be additional; or what as many fdatasyncs
+--        take on this device by its profile, the kernel's part included.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
@@ -37,7 +38,7 @@ throughput AS (
 ),
 
 compared AS (
-    SELECT dbms, device, workload, watched, blind, serving, t.* EXCLUDE (dbms, device, workload),
+    SELECT dbms, device, workload, watched, blind, serving, usual_us, t.* EXCLUDE (dbms, device, workload),
         -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
         coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
         coalesce(filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0)
@@ -102,8 +103,11 @@ judged AS (
             sign(most_more)
         ) END AS most_part,
         coalesce(
-            NOT share.by_time AND getvariable('flush_share') * slow_us
-                <= least(most_part * of_slower(estimate, us_after, us_before), more_busy_us),
+            NOT share.by_time AND getvariable('flush_share') * slow_us <= greatest(
+                least(most_part * of_slower(estimate, us_after, us_before), more_busy_us),
+                -- The kernel's part of an fdatasync: where the device is fast, it takes as long as the flush.
+                most_more * (usual_us - fill_us)
+            ),
             false
         ) AS may_be_fsync,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')

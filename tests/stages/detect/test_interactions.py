@@ -38,9 +38,13 @@ def test_an_effect_that_turns_round_within_the_window_is_stated(make_study: Make
         noise = 1 + 0.01 * (run["position"] % 3)
         run["window_halves"] = noise * (1.0 if run["is_sentinel"] else 0.8)
 
-    study = make_study(truth={("page", "16"): Truth(throughput=-0.3)}, knobs=("page",), repeats=4, tweak=halve)
+    study, large = (
+        make_study(truth={("page", "16"): Truth(throughput=effect)}, knobs=("page",), repeats=4, tweak=halve)
+        for effect in (-0.3, 4.0)
+    )
     said = told(study)
     assert "is 2" in said["nvme", "16"] and "slower in the second half than in the first" in said["nvme", "16"]
+    assert ("nvme", "16") not in told(large)
 
 
 def finding(rule: str, cause: str, **share: Any) -> FindingRow:

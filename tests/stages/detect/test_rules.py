@@ -127,9 +127,10 @@ SELECT dbms, device, workload, 'mismatch' AS verdict, 100 AS penalty, {found: 7}
 """
 
 
-def judge_mine(study: Study, folder: Path, about: str = ABOUT) -> dict[str, Any]:
+def judge_mine(study: Study, folder: Path, about: str = ABOUT, evidence: str = "{found: 7}") -> dict[str, Any]:
     """Judge the only case of a study by a rule that says that it costs a hundredfold."""
-    for name, text in (("rule.sql", COSTLY), ("rule.yaml", about), ("sentence.j2", SENTENCE)):
+    query = COSTLY.replace("{found: 7}", evidence)
+    for name, text in (("rule.sql", query), ("rule.yaml", about), ("sentence.j2", SENTENCE)):
         (folder / "mine").mkdir(exist_ok=True)
         (folder / "mine" / name).write_text(text)
     specs = study.specs
@@ -147,7 +148,7 @@ def test_no_penalty_exceeds_what_the_busy_time_of_the_device_allows(make_study: 
     """A device that is idle for a fifth of the time is not waited for in that fifth: 1 / .2."""
     row = judge_mine(make_study(busy=0.8), tmp_path)
     assert row["penalty"] == pytest.approx(5)
-    assert "The device is busy for 80 % of the time, so better I/O could gain at most 5x." in row["sentence"]
+    assert row["sentence"].endswith("Without that, throughput would be 5x as high, which limits the penalty.")
     limit = json.loads(row["evidence"])["limit"]
     assert (limit["busy_share"], limit["without"]) == (pytest.approx(0.8), 100)
 
@@ -155,7 +156,17 @@ def test_no_penalty_exceeds_what_the_busy_time_of_the_device_allows(make_study: 
 def test_a_limit_near_one_is_told_as_the_penalty_is(make_study: Make, tmp_path: Path) -> None:
     row = judge_mine(make_study(busy=0.03), tmp_path)
     assert row["penalty"] == pytest.approx(1 / 0.97)
-    assert row["sentence"].endswith("busy for 3 % of the time, so better I/O could gain at most 1.03x.")
+    assert "busy for 3 % of the time. Without that, throughput would be 1.03x as high" in row["sentence"]
+
+
+def test_what_clients_were_seen_waiting_for_is_not_limited_by_the_device(make_study: Make, tmp_path: Path) -> None:
+    """A flush takes more time than that of the device: the kernel wakes its threads and hands the request over."""
+    shares = [*(f"{{sure: 1, high: 1, by_time: {is_timed}}}" for is_timed in ("true", "false")), "0.5"]
+    penalties = [
+        judge_mine(make_study(busy=0.8), tmp_path, evidence=f"{{found: 7, share: {share}}}")["penalty"]
+        for share in shares
+    ]
+    assert penalties == [100, pytest.approx(5), pytest.approx(5)]
 
 
 def test_a_device_that_is_busy_all_the_time_limits_nothing(make_study: Make, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from knobscope.specs import Case, read_shipped_rule
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.questions import Question
-from knobscope.stages.remeasure.settling import settle_finding
+from knobscope.stages.remeasure.settling import limit_penalty, settle_finding
 from knobscope.tables import WhatIfRunRow
 from knobscope.tables.detection import FindingRow
 
@@ -33,14 +33,8 @@ def measure(name: str, slower_us: float, noise: float) -> list[WhatIfRunRow]:
     return rows
 
 
-def settle(
-    flush_us: float | None,
-    itself_us: float = 2200,
-    noise: float = 0.01,
-    requires: str | None = None,
-    least: float = 0.0,
-) -> FindingRow:
-    """Return what becomes of it where the slower setting takes so long on a device whose flush takes no time."""
+def answer_with(flush_us: float | None, itself_us: float, noise: float, least: float = 0.0) -> Answer:
+    """Return the answer where the slower setting takes so long, and so long on a device whose flush takes no time."""
     blamed = frozenset({"flush"})
     configurations = {"sync": "full"}, {"sync": "off"}
     answer = Answer(
@@ -49,6 +43,18 @@ def settle(
     answer.add(ITSELF, measure(ITSELF, itself_us, noise))
     if flush_us is not None:
         answer.add("flush", measure("flush", flush_us, noise))
+    return answer
+
+
+def settle(
+    flush_us: float | None,
+    itself_us: float = 2200,
+    noise: float = 0.01,
+    requires: str | None = None,
+    least: float = 0.0,
+) -> FindingRow:
+    """Return what becomes of it where the slower setting takes so long on a device whose flush takes no time."""
+    answer = answer_with(flush_us, itself_us, noise, least)
     cause = read_shipped_rule("flush").about.cause
     assert cause is not None
     cause = cause.model_copy(update={"requires": requires})
@@ -100,3 +106,13 @@ def test_no_experiment_shows_what_the_runs_have_to(requires: str, verdict: str |
 def test_an_effect_that_does_not_show_again_says_nothing_of_its_cause() -> None:
     found = settle(None, itself_us=201)
     assert found.keys() == {"confirmed", "confirmation"}
+
+
+@pytest.mark.parametrize(("penalty", "limited"), [(11.0, 2200 / 500), (2.0, 2.0), (None, None)])
+def test_a_penalty_is_no_more_than_what_the_experiment_removed(penalty: float | None, limited: float | None) -> None:
+    """The runs alone could not tell how much of the effect the flushes are."""
+    cause = read_shipped_rule("flush").about.cause
+    assert cause is not None
+    finding: FindingRow = {**LEFT_OPEN, "verdict": "mismatch", "penalty": penalty}
+    found = {**finding, **limit_penalty(answer_with(500, 2200, 0.01), cause, finding)}
+    assert found["penalty"] == (limited and pytest.approx(limited, rel=0.1))

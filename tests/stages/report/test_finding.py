@@ -36,6 +36,20 @@ def test_findings_with_one_cause_are_one_mismatch() -> None:
     assert merged[0].names("device") == ["hdd", "ssd"]
 
 
+def test_a_rule_that_names_the_cause_speaks_for_a_mismatch() -> None:
+    """What an experiment found to be the cause of an unexpected effect is told by the rule that asks for it."""
+    rows = [
+        finding("size", "intuition", 100.0, cause="write_size", confirmed="found"),
+        finding("size", "io_size", 24.0, cause="write_size", confirmed="yes"),
+        finding("sync", "flush", 50.0, cause="flush"),
+    ]
+    merged = merge_findings(rows)
+    assert [(one.knob, one.names("rule")) for one in merged] == [
+        ("size", ["io_size", "intuition"]),
+        ("sync", ["flush"]),
+    ]
+
+
 def test_findings_with_several_causes_or_none_stay_apart() -> None:
     rows = [
         finding("sync", "flush", 2.0, cause="flush"),

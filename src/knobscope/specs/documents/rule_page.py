@@ -27,9 +27,10 @@ share has two limits that no study sets, macros of `study.duckdb`: above `most_u
 layer say *insufficient*, above `told_unattributed()` findings mention it.
 
 A penalty says what better I/O would gain, unless the rule measures it as a ratio of two figures (`penalty: measured`).
-It never exceeds 1 / (1 - busy share), where the busy share is that of the device in the median run of the slower
-setting: while no request is in flight, no client waits for the device, so that part of the time stays, with one client
-or with many. Where the limit lowers a penalty, the finding says so; where no run recorded how long the device was busy,
+If a finding goes by the time that clients wait, this time limits the penalty, and if an experiment on a modelled device
+confirms the cause, so does the share of the effect that disappears. Any other penalty is at most 1 / (1 - busy share),
+where the busy share is that of the device in the median run of the slower setting: the rest of the time is taken to
+stay as it is. Where that lowers a penalty, the finding says so; where no run recorded how long the device was busy,
 there is no penalty.
 """
 #: Headings of the comment at the head of a query, in the order of the page.

@@ -2,6 +2,7 @@
 
 Two effects of the same change differ where the difference is beyond noise (Welch's t, false discovery rate over all
 pairs of cases of the study). What is stated is a difference of direction: both effects are significant, and opposite.
+Of the halves of a window it is a difference that matters, and is a tenth of the effect or more.
 """
 
 from collections import defaultdict
@@ -46,7 +47,8 @@ _HALVES = """
     SELECT dbms, device, workload, knob, value, v.level - r.level AS change, e.estimate,
         sqrt(v.variance + r.variance) AS error,
         error ** 4 / (v.variance ** 2 / (v.runs - 1) + r.variance ** 2 / (r.runs - 1)) AS degrees,
-        abs(exp(change) - 1) >= getvariable('min_effect') AS matters
+        -- An effect of 70x is none that depends on a twentieth.
+        abs(exp(change) - 1) >= getvariable('min_effect') AND abs(change) >= abs(e.estimate) / 10 AS matters
     FROM (FROM sides WHERE side = 'value') v
     JOIN (FROM sides WHERE side = 'default') r USING (dbms, device, workload, knob, value)
     JOIN effects_on('throughput_ops') e USING (dbms, device, workload, knob, value)

@@ -16,14 +16,14 @@ Column = Literal["rule", "dbms", "device", "workload"]
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Findings with one cause, the costliest first; `number` counts the mismatches of a study from 1."""
+    """Findings with one cause, those whose rules name it first, each the costliest first; `number` counts from 1."""
 
     number: int
     findings: list[FindingRow]
 
     @property
     def worst(self) -> FindingRow:
-        """The costliest finding."""
+        """The costliest finding, of a rule that names the cause if there is one."""
         return self.findings[0]
 
     @property
@@ -68,7 +68,10 @@ def merge_findings(findings: Iterable[FindingRow]) -> list[Mismatch]:
             max(own, key=lambda rows: any(_is_same_case(row, member) for member in rows)).append(row)
         else:
             groups.append((key, [row]))
-    return [Mismatch(number, rows) for number, rows in enumerate((rows for _, rows in groups), 1)]
+    return [
+        Mismatch(number, sorted(rows, key=lambda row: row["cause"] is None or row["confirmed"] == "found"))
+        for number, (_, rows) in enumerate(groups, 1)
+    ]
 
 
 def _contradict(row: FindingRow, other: FindingRow) -> bool:

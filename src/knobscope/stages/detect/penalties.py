@@ -1,15 +1,18 @@
-"""What better I/O could gain at most: a device that is idle is waited for by nobody.
+"""What better I/O gains, by the time in which the device is busy.
 
-While no request is in flight, all clients do what has nothing to do with the device, as fast as they can. That time
-stays, however fast the I/O becomes and however many clients there are: of a device that is busy for a share of the
-time, better I/O makes throughput 1 / (1 - share) times as high, at most.
+If all that happens while no request is in flight takes as long as before, better I/O makes throughput at most
+1 / (1 - share) times as high, for a device that is busy for that share of the time. Part of the rest may be spent on
+I/O, too: the kernel wakes threads and hands requests over. A cause whose share is known by the time that clients wait
+for it has its limit there, and is not limited again.
 """
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from knobscope.specs import Rule
 from knobscope.stages.detect.evidence import find_busy_share, find_runs_behind
+from knobscope.stages.detect.shares import find_share
 from knobscope.tables.detection import ReturnedRow
 from knobscope.text.formats import format_fold, format_share, loosen_units
 
@@ -28,7 +31,7 @@ def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "Ret
 
     Where no run recorded how long the device was busy, there is no penalty.
     """
-    if row["penalty"] is None or rule.about.penalty == "measured":
+    if row["penalty"] is None or rule.about.penalty == "measured" or is_timed(row["evidence"]):
         return ""
     busy_share = find_busy_share(connection, _slower_runs(connection, row))
     if busy_share is None:
@@ -40,9 +43,14 @@ def limit_penalty(connection: "duckdb.DuckDBPyConnection", rule: Rule, row: "Ret
     row["evidence"]["limit"] = {"busy_share": busy_share, "penalty": most, "without": row["penalty"]}
     row["penalty"] = most
     return loosen_units(
-        f" The device is busy for {format_share(busy_share)} of the time, so better I/O could gain "
-        f"at most {format_fold(math.log(most))}."
+        f" The device is busy for {format_share(busy_share)} of the time. Without that, throughput would be "
+        f"{format_fold(math.log(most))} as high, which limits the penalty."
     )
+
+
+def is_timed(evidence: Mapping[str, Any]) -> bool:
+    """Whether a finding goes by the time that clients waited, not by counts."""
+    return bool((find_share(evidence) or {}).get("by_time"))
 
 
 def _slower_runs(connection: "duckdb.DuckDBPyConnection", row: "ReturnedRow") -> list[str]:

@@ -26,8 +26,8 @@ def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | 
     groups: dict[tuple[str | None, ...], list[tuple[FindingRow, float]]] = defaultdict(list)
     for row in findings:
         row["sentence"] = _SAID.sub("", row["sentence"])
-        share = json.loads(row["evidence"] or "{}").get("share") if row["verdict"] == "mismatch" else None
-        if share:
+        share = find_share(json.loads(row["evidence"] or "{}")) if row["verdict"] == "mismatch" else None
+        if share is not None:
             swept = (*Case.of(row), row["knob"], row["value"])
             groups[swept].append((row, _middle(share)))
     for effect, causes in groups.items():
@@ -39,6 +39,13 @@ def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | 
             sentence = loosen_units(f" {_BEGINNING} {', '.join(parts)}, not explained {format_share(unexplained)}.")
             for row, _ in causes:
                 row["sentence"] += sentence
+
+
+def find_share(evidence: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the share of a cause in the evidence of a finding; None where a rule calls something else a share."""
+    share = evidence.get("share")
+    is_one = isinstance(share, Mapping) and all(isinstance(share.get(end), int | float) for end in ("sure", "high"))
+    return share if is_one else None
 
 
 def _name(row: FindingRow) -> str:

@@ -10,7 +10,7 @@ from knobscope.devices import BlockDevice, OpenDevice
 from knobscope.errors import UserError
 from knobscope.specs import Rule, RuleCause
 from knobscope.stages.characterise.fio import FioFile, FioRefusedError, find_fio, lay_out_file
-from knobscope.stages.detect import find_busy_share, withdraw
+from knobscope.stages.detect import find_busy_share, is_timed, withdraw
 from knobscope.stages.imitate.evidence import (
     find_clients,
     find_preferred_bytes,
@@ -183,5 +183,5 @@ def _read_setting(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBP
     if not pattern.operations or (other_pattern is not None and not other_pattern.operations):
         raise _UntestableError("the number of operations behind the requests is unknown")
     measured = math.exp(abs(math.log1p(row["effect"])))
-    clients = find_clients(connection, row)
-    return Setting(slower.name, pattern, faster.name, other_pattern, measured, busy_share, clients)
+    clients, timed = find_clients(connection, row), is_timed(json.loads(row.get("evidence") or "{}"))
+    return Setting(slower.name, pattern, faster.name, other_pattern, measured, busy_share, clients, is_timed=timed)

@@ -5,8 +5,8 @@ each can fail: fio, repeating the I/O of both, shows the direction and most of t
 the slower one with that property taken from the faster one, and nothing else, makes up most of it; and a device that
 minds partly filled units is slower across their limits than on them at equal size, by enough to make up most of it.
 
-All of that is judged against the time in which the device is busy with the slower setting: more than that time, better
-I/O cannot save the DBMS (`knobscope.stages.detect.penalties`).
+Where clients were not seen waiting for that I/O, the device has to be busy for long enough with the slower setting
+(`knobscope.stages.detect.penalties`): replicas do nothing but I/O.
 
 Answers have three values. Yes: a ratio is above 1 beyond noise, and its estimate is as large as asked for; no: its
 whole interval is below that; None: nothing can be determined.

@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 from knobscope.durable_files import write_sealed
 from knobscope.errors import UserError
 from knobscope.processes import follow_pipeline
-from knobscope.specs import Device, load_study
+from knobscope.specs import Device, StudySpecs, load_study
 from knobscope.specs.reading.arguments import add_measured_study, choose_study, list_results
 from knobscope.stages.detect import (
     complete_fastest,
@@ -39,7 +39,7 @@ from knobscope.stages.remeasure.questions import (
     is_modelled,
     what_if_number,
 )
-from knobscope.stages.remeasure.settling import settle_finding
+from knobscope.stages.remeasure.settling import limit_penalty, settle_finding
 from knobscope.study_data.opening import open_study
 from knobscope.tables import FastestRow, SensitivityRow, WhatIfRow, WhatIfRunRow, read_document, select_columns
 from knobscope.tables.detection import EffectRow, FindingRow
@@ -91,34 +91,45 @@ def _run(args: argparse.Namespace) -> int:
         print(f"remeasure {args.device}: {summary}", file=sys.stderr)
     everything, runs = _answer(bench, specs.devices[args.device], of_device)
     answers = [answer for answer in everything if answer.question.risk is None]
-    judged: dict[int, FindingRow] = {}
-    sentences = Sentences(specs.dbms)
-    for answer in answers:
-        for index in answer.question.findings:
-            finding = findings[index]
-            rule = specs.rules.get(finding["rule"])
-            finding = {**finding, **restate_finding(answer, rule, finding, sentences)}
-            cause = rule.about.cause if rule else None
-            if finding["verdict"] != findings[index]["verdict"]:  # the new runs leave nothing to explain
-                outcome: FindingRow = {"confirmed": "not_tested", "confirmation": answer.describe()}
-            elif finding["verdict"] == "insufficient" and cause is not None:
-                outcome = settle_finding(answer, cause, finding)
-            else:
-                outcome = judge_finding(answer, cause, finding["sentence"])
-            judged[index] = select_columns(FindingRow, _JUDGED, {**finding, **outcome})
-        for index in set(find_same_effect(answer, findings)).difference(answer.question.findings):
-            restated = restate_finding(answer, specs.rules.get(findings[index]["rule"]), findings[index], sentences)
-            if restated:
-                judged[index] = select_columns(FindingRow, _JUDGED, restated)
     shares = [row for answer in answers for row in answer.rows()]
     delayed = [answer for answer in answers if isinstance(answer, DelayedAnswer)]
     sensitivities = [row for answer in delayed for row in answer.list_sensitivities()]
     fastest = list_fastest(specs, everything, args.out.parent)
     tables = {"what_if_runs": runs, "what_ifs": shares, "sensitivities": sensitivities, "fastest": fastest}
     tables["effects"] = list_new_effects(answers)
-    write_sealed(args.out, {"findings": judged, **tables})
+    write_sealed(args.out, {"findings": _judge(specs, answers, findings), **tables})
     _tell(answers)
     return 0
+
+
+def _judge(specs: StudySpecs, answers: Sequence[Answer], findings: Sequence[FindingRow]) -> dict[int, FindingRow]:
+    """Return what answers change of findings, by their positions."""
+    judged: dict[int, FindingRow] = {}
+    sentences = Sentences(specs.dbms)
+    for answer in answers:
+        for index in answer.question.findings:
+            judged[index] = _judge_one(answer, findings[index], specs, sentences)
+        for index in set(find_same_effect(answer, findings)).difference(answer.question.findings):
+            restated = restate_finding(answer, specs.rules.get(findings[index]["rule"]), findings[index], sentences)
+            if restated:
+                judged[index] = select_columns(FindingRow, _JUDGED, restated)
+    return judged
+
+
+def _judge_one(answer: Answer, found: FindingRow, specs: StudySpecs, sentences: Sentences) -> FindingRow:
+    """Return the columns of a finding that an answer may change."""
+    rule = specs.rules.get(found["rule"])
+    finding: FindingRow = {**found, **restate_finding(answer, rule, found, sentences)}
+    cause = rule.about.cause if rule else None
+    if finding["verdict"] != found["verdict"]:  # the new runs leave nothing to explain
+        outcome: FindingRow = {"confirmed": "not_tested", "confirmation": answer.describe()}
+    elif finding["verdict"] == "insufficient" and cause is not None:
+        outcome = settle_finding(answer, cause, finding)
+    else:
+        outcome = judge_finding(answer, cause, finding["sentence"])
+        if rule and cause and rule.about.penalty == "io" and outcome.get("confirmed") == "yes":
+            outcome |= limit_penalty(answer, cause, finding)
+    return select_columns(FindingRow, _JUDGED, {**finding, **outcome})
 
 
 def _complete(args: argparse.Namespace, study: str) -> None:

@@ -6,11 +6,13 @@ other may hide anything. The experiment needs neither. What it says replaces `in
 
 import json
 import math
+from collections.abc import Sequence
 
 from knobscope.specs import RuleCause
 from knobscope.stages.remeasure.causes import Answer
 from knobscope.stages.remeasure.judging import is_borne_out
 from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES
+from knobscope.stages.remeasure.shares import Share
 from knobscope.tables.detection import FindingRow
 
 #: An experiment alone has to be surer than one that confirms what runs showed: so much of the effect disappears by the
@@ -44,7 +46,22 @@ def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> Fin
     }
     if not confirmed:
         return {**settled, "verdict": "none", "confirmed": "not_tested"}
+    return {**settled, "verdict": "mismatch", "penalty": _gain_without(shares, finding), "confirmed": "yes"}
+
+
+def limit_penalty(answer: Answer, cause: RuleCause, finding: FindingRow) -> FindingRow:
+    """Return the penalty of a finding if the experiment that confirmed its cause leaves less, otherwise nothing.
+
+    Of a cause with several properties, each was changed alone: nobody knows what all of them save together.
+    """
+    shares = [answer.shares[name] for name in FACTOR_PROPERTIES[cause.factor] if name in answer.shares]
+    if len(shares) != 1 or finding.get("effect") is None or finding["penalty"] is None:
+        return {}
+    return {"penalty": min(finding["penalty"], _gain_without(shares, finding))}
+
+
+def _gain_without(shares: Sequence[Share], finding: FindingRow) -> float:
+    """Return how many times the throughput is without a cause: without as much of the effect as is gone, at most."""
     # As much as the larger part that is gone, and no more than the whole of the effect, takes of the slower setting.
     lost = 1 - math.exp(-abs(math.log1p(finding["effect"] or 0.0)))
-    most = max(min(share.high, 1.0) for share in shares)
-    return {**settled, "verdict": "mismatch", "penalty": 1 / (1 - most * lost), "confirmed": "yes"}
+    return 1 / (1 - max(min(share.high, 1.0) for share in shares) * lost)
