@@ -1,5 +1,6 @@
 """Knobs as their DBMS takes them, to be copied: `PRAGMA journal_mode=wal`, `-c shared_buffers=2048`."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -7,18 +8,33 @@ import yaml
 
 from knobscope.specs import Dbms, Value, Writing
 
+#: Places of an instance that lines may name: what they are on a server of the reader, who has to fill them in.
+_PLACES = {
+    "data": "the data directory",
+    "port": "the port",
+    "socket": "the directory of the sockets",
+    "config": "the directory of the configuration files",
+}
+_PLACE = re.compile(r"\{(?:(" + "|".join(_PLACES) + r")|path\.(\w+))\}")
+
 
 def describe_settings(dbms: Dbms, configuration: Mapping[str, Value]) -> list[str]:
     """Return the lines that set knobs, as the spec writes them: arguments, statements, properties, lines of a file.
 
-    A comment names the file, and what has to be set before data is loaded.
+    A comment names the file, and what has to be set before data is loaded. The last ones say what the places in braces
+    are on the server on which the lines are used.
     """
     lines: dict[str, list[str]] = {}
     for name in dbms.knobs:
         if name in configuration:
             place, text = _describe(dbms, name, configuration[name])
             lines.setdefault(place, []).extend(text)
-    return [line for place, texts in lines.items() for line in ([f"# {place}"] if place else []) + texts if line]
+    told = [line for place, texts in lines.items() for line in ([f"# {place}"] if place else []) + texts if line]
+    places = dict.fromkeys(match.groups() for line in told for match in _PLACE.finditer(line))
+    return told + [
+        f"# {{path.{path}}}: {path} of your installation" if path else f"# {{{name}}}: {_PLACES[name]} of your server"
+        for name, path in places
+    ]
 
 
 def describe_knob(dbms: Dbms | None, name: str) -> str:
