@@ -69,8 +69,10 @@ def test_shares_of_several_causes_are_stated_together() -> None:
 
 def test_shares_never_exceed_the_whole() -> None:
     findings = [finding(rule, rule, sure=0.9, high=1.2, low=0.8, by_time=False) for rule in ("flush", "own")]
-    add_shares(findings, set())
-    assert findings[0]["sentence"].endswith("flushes 50 %, own 50 %, not explained 0 %.")
+    for _ in range(2):
+        add_shares(findings, set())
+    shares = "flushes 50 %, own 50 %, not explained 0 %."
+    assert findings[0]["sentence"] == f"It is slower. Shares of the difference, scaled to a whole: {shares}"
 
 
 def test_shares_by_counts_yield_to_experiments() -> None:

@@ -12,8 +12,8 @@ from knobscope.text.formats import format_share, loosen_units
 
 #: What a cause is called in a list of shares.
 _NAMES = {"flush": "flushes", "write_size": "filling units", "sequentiality": "CPU time for order"}
-_BEGINNING = "Shares of the difference:"
-_SAID = re.compile(rf" {_BEGINNING} .*?, not explained [^%]*%\.")
+_BEGINNING = "Shares of the difference"
+_SAID = re.compile(rf" {_BEGINNING}(?:, scaled to a whole)?: .*?, not explained [^%]*%\.")
 
 
 def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | None, ...]]) -> None:
@@ -36,7 +36,8 @@ def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | 
             whole = max(1.0, sum(share for _, share in causes))
             parts = [f"{_name(row)} {format_share(share / whole)}" for row, share in causes]
             unexplained = 1 - sum(share for _, share in causes) / whole
-            sentence = loosen_units(f" {_BEGINNING} {', '.join(parts)}, not explained {format_share(unexplained)}.")
+            beginning = f"{_BEGINNING}, scaled to a whole" if whole > 1 else _BEGINNING
+            sentence = loosen_units(f" {beginning}: {', '.join(parts)}, not explained {format_share(unexplained)}.")
             for row, _ in causes:
                 row["sentence"] += sentence
 
