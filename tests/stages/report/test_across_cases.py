@@ -138,15 +138,15 @@ def test_order_is_plotted_against_cpu_time(data: StudyData) -> None:
 
 
 def test_the_device_is_named_by_the_operation_that_is_drawn(changed_study: Change, specs: StudySpecs) -> None:
-    """A picture of writes named the gap of reads."""
+    """A picture of writes named the gap of reads. What was hard to measure is no fact."""
     database = changed_study(
-        "INSERT INTO device_property (device, property, value) "
-        "VALUES ('fast-flash', 'random_to_sequential_writes_depth_1', 0.5), "
-        "('fast-flash', 'random_to_sequential_reads_depth_1', 0.7)"
+        "INSERT INTO device_property (device, property, value, confidence) "
+        "VALUES ('fast-flash', 'random_to_sequential_writes_depth_1', 0.5, 'low'), "
+        "('fast-flash', 'random_to_sequential_reads_depth_1', 0.7, 'high')"
     )
     with StudyData.open(database, specs) as data:
         flash, _ = order_figures(data)
-    assert "random writes are 0.5x as fast as sequential ones" in plain(flash.caption)
+    assert "random writes are 0.5x as fast as sequential ones, measured with low confidence." in plain(flash.caption)
 
 
 def test_order_is_that_of_what_moves_more_bytes(data: StudyData, monkeypatch: pytest.MonkeyPatch) -> None:
