@@ -1,6 +1,7 @@
 """Section "Devices": what each device likes, measured without a DBMS."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -35,6 +36,8 @@ _PROPERTIES = (
     ("Reason", TEXT),
     ("The kernel says", TEXT),
 )
+#: How `characterise` begins what it says of others (`knobscope.stages.characterise.others`).
+_PAUSES = "; in the pauses between measurements, "
 #: Properties whose names in tables are no good labels.
 _LABELS = {"reads_beside_writes": "Read latency during writes"}
 
@@ -80,7 +83,7 @@ def _view(data: StudyData, profile: Row) -> DeviceView:
         name=profile["device"],
         description=spec.description if spec else "",
         facts=[*_facts(profile), *(_limits(spec) if spec and _is_here(data) else [])],
-        properties=render_table(_PROPERTIES, map(_property, properties)),
+        properties=render_table(_PROPERTIES, _list_properties(properties)),
         pictures=[picture for picture in pictures if picture is not None],
     )
 
@@ -112,6 +115,15 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
         ),
         ("Measured", format_time(profile["measured_at"]), ""),
     ]
+
+
+def _list_properties(properties: Rows) -> Iterator[Cells]:
+    """Yield a row for each property; what others did in the pauses of one is said in full in the first row."""
+    has_said = False
+    for row in properties:
+        own, pauses, _ = (row["because"] or "").partition(_PAUSES)
+        yield _property({**row, "because": f"{own}; the machine was busy, as above"} if pauses and has_said else row)
+        has_said = has_said or bool(pauses)
 
 
 def _property(row: Row) -> Cells:
