@@ -105,7 +105,8 @@ judged AS (
         coalesce(greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes), 0) AS reading,
         coalesce(greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes), 0) AS writing,
         reading + writing AS used,
-        coalesce(flushes * us_per_flush / 1e6, 0) AS flushing,
+        -- The median of their number may be that of another run than the median of their time.
+        least(coalesce(flushes * us_per_flush / 1e6, 0), busy) AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
         -- The share of the clients' time in which they may wait for the device: as watched, and where that leaves it open
         -- no more than CPU time does.
