@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knobscope.specs import Case, Value, value_text
 from knobscope.stages.plan import case_space
@@ -17,7 +17,7 @@ _IMPORTED = {"none": "Fastest configuration without values that are marked as a 
 #: Where the default configuration is itself marked as a risk.
 _NO_SAFER = "Fastest configuration without additional risk"
 _UNPROVEN = {"none": "The fastest safe configuration did not prove faster", "any": "At any risk: not proved faster"}
-_NOT_AGAIN = "not measured again: the best of many noisy runs looks faster than it is, so its gain may be smaller"
+_NOT_AGAIN = "gain unknown, since it was not measured again and the best of many noisy runs looks faster than it is"
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,17 @@ class Fastest:
     risk: str
     cuts: str  # what power cuts said of one that is called safe
     lines: list[str]
-    descriptions: list[tuple[str, str]]  # of its knobs that have one
+    descriptions: list[tuple[str, str]]  # of its knobs that have one, and that no earlier block describes
 
 
 def list_fastest(data: StudyData) -> list[Fastest]:
     """Return the configurations of table `fastest` for the cases that are shown; no figure that chance has chosen."""
-    return [_tell(data, case, row) for case in data.shown_cases for row in _read(data, case)]
+    described: set[tuple[str, str]] = set()
+    blocks = []
+    for block in (_tell(data, case, row) for case in data.shown_cases for row in _read(data, case)):
+        blocks.append(replace(block, descriptions=[pair for pair in block.descriptions if pair not in described]))
+        described.update(block.descriptions)
+    return blocks
 
 
 def _read(data: StudyData, case: Case) -> list[FastestRow]:
