@@ -9,7 +9,7 @@ from pages import render_text as render
 
 from knobscope.errors import UserError
 from knobscope.specs import StudySpecs
-from knobscope.stages.report.sections import findings
+from knobscope.stages.report.sections import findings, judged
 
 Render = Callable[..., Page]  # as fixture `render_changed`
 FAST, SLOW = "sqlite/fast-flash/ycsb-a", "sqlite/slow-disk/ycsb-a"
@@ -55,7 +55,7 @@ def test_a_page_of_few_cases_leaves_nothing_out(page: Page) -> None:
 def test_of_many_findings_those_with_the_largest_effects_are_shown(
     render_changed: Render, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "_MOST_JUDGED", 2)
+    monkeypatch.setattr(judged, "_MOST", 2)
     monkeypatch.setattr(findings, "_MOST_VALUES", 1)
     page = render_changed(
         "UPDATE findings SET verdict = 'none', penalty = NULL, effect = 0.01, sentence = 'tiny'",

@@ -91,9 +91,9 @@ def test_every_finding_appears(page: Page, study: Path) -> None:
         ).fetchall()
     assert {verdict for verdict, _ in findings} >= {"mismatch", "none"}
     findings_text = page.section("findings")
-    assert [
-        sentence for _, sentence in findings if " ".join(sentence.replace("`", "").split()) not in findings_text
-    ] == []
+    # Where several rules find nothing to explain, a line says the effect, and not what each of them looked at.
+    texts = [sentence.partition("; ")[0] if verdict == "none" else sentence for verdict, sentence in findings]
+    assert [text for text in texts if " ".join(text.replace("`", "").split()) not in findings_text] == []
 
 
 def test_questions_that_the_design_does_not_ask_are_one_line(page: Page) -> None:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from knobscope.figures import Figure, slug
-from knobscope.specs import Case, RuleEffect, RuleSpec
+from knobscope.specs import Case
 from knobscope.stages.detect import Mismatch, merge_findings
 from knobscope.stages.report.sections.budgets import picture_budget
 from knobscope.stages.report.sections.effects import forest_figure
@@ -25,14 +25,12 @@ from knobscope.stages.report.sections.evidence import (
     picture_tail,
     picture_throughput,
 )
-from knobscope.study_data.study import Row, StudyData, name_case
+from knobscope.stages.report.sections.judged import FindingEffect, JudgedTable, about_rule, tabulate_judged
+from knobscope.study_data.study import Row, StudyData
 from knobscope.tables.detection import FindingRow
 from knobscope.text.answers import describe_answer, names_cause
 from knobscope.text.formats import (
-    NO_CLEAR_EFFECT,
     UNKNOWN,
-    describe_change,
-    describe_interval,
     format_fold,
     format_number,
     format_value,
@@ -41,8 +39,8 @@ from knobscope.text.formats import (
 )
 from knobscope.text.settings import describe_knob
 
-#: More findings than this are counted, and not shown: of a card, and of each table.
-_MOST_VALUES, _MOST_JUDGED = 40, 500
+#: More findings of a card than this are counted, and not shown.
+_MOST_VALUES = 40
 #: More cards than this get no pictures: the page stays small enough to be sent around.
 _MOST_PICTURED = 24
 
@@ -85,27 +83,6 @@ class Card:
     pictures: list[Figure]
     more: list[Figure]
     no_pictures: str
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A finding that is no mismatch, as a line of a table."""
-
-    rule: str
-    case: str
-    knob: str
-    value: str
-    effect: str
-    order: str  # the effect as a number, to sort by; empty where there is none
-    sentence: str
-
-
-@dataclass(frozen=True)
-class JudgedTable:
-    """Findings of one kind; of many those with the largest effects. `count` is how many there are."""
-
-    rows: list[Judged]
-    count: int
 
 
 @dataclass(frozen=True)
@@ -156,9 +133,9 @@ def build_findings(data: StudyData) -> FindingsSection:
     unjudged = [row for row in rows if row["verdict"] not in ("mismatch", "none")]
     return FindingsSection(
         cards=[_card(data, mismatch) for mismatch in merge_findings(rows)],
-        withdrawn=_judged_table(data, [row for row in rows if _is_withdrawn(row)]),
-        sound=_judged_table(data, [row for row in rows if row["verdict"] == "none"]),
-        unjudged=_judged_table(data, [row for row in unjudged if not _find_lack(data, row)]),
+        withdrawn=tabulate_judged(data, [row for row in rows if _is_withdrawn(row)]),
+        sound=tabulate_judged(data, [row for row in rows if row["verdict"] == "none"]),
+        unjudged=tabulate_judged(data, [row for row in unjudged if not _find_lack(data, row)]),
         unasked=_tell_unasked(data, unjudged),
         rules=sorted({row["rule"] for row in rows}, key=lambda rule: (rule not in order, rule)),
         tallies=list(_tallies(data, rows)),
@@ -178,16 +155,10 @@ def _is_withdrawn(row: FindingRow) -> bool:
     return row["verdict"] == "mismatch" and row["confirmed"] == "no"
 
 
-def _about(data: StudyData, rule: str) -> RuleSpec:
-    """Return what a rule says of itself; of one that the study no longer asks for, its name."""
-    spec = data.specs.rules.get(rule)
-    return spec.about if spec else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
-
-
 def _find_lack(data: StudyData, row: FindingRow) -> str:
     """Return what the study lacks to ask the question of a finding; empty where it asked, or nobody knows."""
     evidence = _read_json(row["evidence"])
-    return _about(data, row["rule"]).unasked.get(str(evidence.get("obstacle")), "")
+    return about_rule(data, row["rule"]).unasked.get(str(evidence.get("obstacle")), "")
 
 
 def _tell_unasked(data: StudyData, unjudged: Sequence[FindingRow]) -> str:
@@ -217,57 +188,9 @@ def _tallies(data: StudyData, rows: Sequence[FindingRow]) -> Iterator[Tally]:
         yield Tally(" · ".join(case), counts)
 
 
-def _judged_table(data: StudyData, rows: list[Row]) -> JudgedTable:
-    shown = rows
-    if len(rows) > _MOST_JUDGED:
-        largest = sorted(range(len(rows)), key=lambda index: -abs(_log_ratio(rows[index]["effect"]) or 0.0))
-        shown = [rows[index] for index in sorted(largest[:_MOST_JUDGED])]
-    return JudgedTable([_judged(data, row) for row in shown], len(rows))
-
-
-def _judged(data: StudyData, row: Row) -> Judged:
-    case, effect = Case.of(row), _Effect.of(row, _about(data, row["rule"]).effect)
-    return Judged(
-        rule=row["rule"],
-        case=name_case(case),
-        knob=row["knob"] or "",
-        value=format_value(data.specs.dbms.get(case.dbms), row["knob"], row["value"]) if row["value"] else "",
-        effect=effect.words,
-        order=effect.order,
-        sentence=keep_units(" ".join(text for text in (row["sentence"], row["confirmation"]) if text)),
-    )
-
-
-@dataclass(frozen=True)
-class _Effect:
-    """The effect of a finding in words, the ends of its interval, and a number to sort it by."""
-
-    words: str
-    interval: str
-    order: str
-
-    @classmethod
-    def of(cls, row: Row, about: RuleEffect) -> "_Effect":
-        ratio, low, high = (_log_ratio(row[name]) for name in ("effect", "effect_low", "effect_high"))
-        if ratio is None:
-            return cls(UNKNOWN, "", "")
-        if low is None or high is None:
-            return cls(describe_change(ratio, about.more, about.less), "", f"{ratio:.6g}")
-        unclear = low <= 0 <= high and row["verdict"] != "mismatch"  # which is clear by the study's `fdr`
-        change = NO_CLEAR_EFFECT if unclear else describe_change(ratio, about.more, about.less)
-        return cls(
-            change, describe_interval(ratio, low, high, about.more, about.less), f"{0 if unclear else ratio:.6g}"
-        )
-
-
-def _log_ratio(change: float | None) -> float | None:
-    """Return a relative change (-0.5: half) as a natural-log ratio."""
-    return None if change is None or change <= -1 else math.log1p(change)
-
-
 def _card(data: StudyData, mismatch: Mismatch) -> Card:
     worst = mismatch.worst
-    about = _about(data, worst["rule"])
+    about = about_rule(data, worst["rule"])
     anchor = slug("finding", mismatch.number, worst["rule"], mismatch.knob or "")
     is_pictured = mismatch.number <= _MOST_PICTURED
     pictures = list(draw_pictures(data, worst, anchor)) if is_pictured else []
@@ -301,8 +224,8 @@ def _risks(data: StudyData, row: FindingRow) -> bool:
 
 
 def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:
-    about = _about(data, row["rule"])
-    effect = _Effect.of(row, about.effect)
+    about = about_rule(data, row["rule"])
+    effect = FindingEffect.of(row, about.effect)
     has_one_case = all(len(mismatch.names(column)) == 1 for column in ("device", "workload"))
     return CardValue(
         rule=about.title if len(mismatch.names("rule")) > 1 else "",
@@ -347,7 +270,7 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
         return
     if (budget := picture_budget(data, compared)) is not None:
         yield budget
-    for kind in _about(data, row["rule"]).figures:
+    for kind in about_rule(data, row["rule"]).figures:
         figure = _picture(data, kind, row, compared)
         if figure is not None:
             yield figure

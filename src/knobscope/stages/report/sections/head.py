@@ -12,7 +12,7 @@ from knobscope.stages.report.sections.budgets import tell_change
 from knobscope.stages.report.sections.client import tell_client
 from knobscope.stages.report.sections.effects import read_effect
 from knobscope.stages.report.sections.fastest import find_again
-from knobscope.stages.report.sections.findings import FindingsSection, Judged
+from knobscope.stages.report.sections.findings import FindingsSection
 from knobscope.stages.report.sections.guards import (
     Controls,
     describe_levels,
@@ -20,6 +20,7 @@ from knobscope.stages.report.sections.guards import (
     name_set_aside,
     tell_missing_blocks,
 )
+from knobscope.stages.report.sections.judged import Judged
 from knobscope.stages.report.sections.sureness import Sureness, list_sureness
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables.responses import RESPONSES
