@@ -18,6 +18,7 @@ class RankedKnob:
     own: float | None
     above_noise: bool
     selected: bool
+    is_risk: bool = False  # some of its values risk committed data
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,16 @@ def draw_ranking(width: float, knobs: Sequence[RankedKnob]) -> Canvas:
     scale = Scale(0, max(highest, 1e-3) * 1.02, frame.left, frame.right)
     ticks = [(scale(tick), format_number(tick)) for tick in linear_ticks(0, scale.high, 3)]
     draw_x_axis(canvas, frame, ticks, "loss of R² when the knob's values are shuffled", grid=True)
-    canvas.text(0, 16, "✓ = swept", "tick")
+    legend = ["✓ = swept", *(["◆ = risks committed data"] if any(knob.is_risk for knob in knobs) else [])]
+    canvas.text(0, 16, ", ".join(legend), "tick")
     canvas.text(width, 16, "by the model", "tick", "end")
     for index, knob in enumerate(knobs):
         y = frame.top + row * index + row / 2
         canvas.text(0, y + 4, "✓" if knob.selected else "", "strong")
-        canvas.text(15, y + 4, knob.knob if len(knob.knob) < 20 else f"{knob.knob[:18]}…", "name")
+        mark = " ◆" if knob.is_risk else ""
+        most = 19 - len(mark)
+        name = knob.knob if len(knob.knob) <= most else f"{knob.knob[: most - 1]}…"
+        canvas.text(15, y + 4, name + mark, "name")
         significance = "above noise" if knob.above_noise else "not above noise"
         tip = f"{knob.knob}: {format_number(knob.permutation)}, {significance}"
         look = "bar value-bar" if knob.above_noise else "bar hollow"

@@ -2,12 +2,13 @@
 
 import json
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from knobscope.figures import Figure, RankedKnob, RoundFit, draw_ranking, draw_rounds, slug
-from knobscope.specs import Case, value_text
+from knobscope.specs import Case, is_factor, value_text
 from knobscope.stages.report.sections.across_cases import ranks_by_case
 from knobscope.stages.report.sections.bends import bend_figures
 from knobscope.stages.report.sections.grids import grid_figure
@@ -19,6 +20,7 @@ from knobscope.stages.report.sections.html_table import (
     format_code,
     render_table,
 )
+from knobscope.stages.report.sections.left_out import WHOLE, list_left_out
 from knobscope.stages.report.sections.pairs import tabulate_pairs
 from knobscope.stages.report.sections.predicted_effects import predicted_effects
 from knobscope.stages.report.sections.tunability import TunabilityPart, tell_tunability
@@ -91,7 +93,8 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     beside = sorted((row for row in points if row["beside"]), key=lambda row: -(row["score"] or math.inf))
     if not fits and not knobs:
         return None
-    pictures = [_ranking_figure(case, knobs)] if knobs else []
+    left_out = list_left_out(data, case)
+    pictures = [_ranking_figure(case, knobs, left_out)] if knobs else []
     pictures += predicted_effects(data, case)
     screened = [fit for fit in fits if not fit["prior"]]
     pictures += [_rounds_figure(data, case, screened)] if screened else []
@@ -101,7 +104,14 @@ def _rank_case(data: StudyData, case: Case) -> CaseRanking | None:
     return CaseRanking(
         name=name_case(case),
         summary=" ".join(
-            filter(None, [_summarise(knobs, fits, response), _tell_costly(data, case, len(screened) - 1, response)])
+            filter(
+                None,
+                [
+                    _summarise(knobs, fits, response),
+                    _tell_left_out([row["knob"] for row in knobs if row["above_noise"]], left_out),
+                    _tell_costly(data, case, len(screened) - 1, response),
+                ],
+            )
         ),
         trust=_trust(last, response),
         is_trusted=bool(last and last["trustworthy"]),
@@ -140,6 +150,22 @@ def _summarise(knobs: list[Row], fits: list[Row], response: Response) -> str:
             else f"None of {plural(len(knobs), 'knob')} stands out from the noise."
         )
     return " ".join(sentences)
+
+
+def _tell_left_out(above: Collection[str], left_out: Mapping[str, str]) -> str:
+    """Say what of the knobs that stand out a tuner may not change, and which ones remain."""
+    if not (closed := [f"{knob} ({left_out[knob]})" for knob in above if knob in left_out]):
+        return ""
+    sentence = (
+        "Tuners, an exported search space and the fastest safe configuration leave out values that risk committed "
+        f"data: {join_words(closed)}."
+    )
+    if WHOLE not in map(left_out.get, above):
+        return sentence
+    remaining = [knob for knob in above if left_out.get(knob) != WHOLE and not is_factor(knob)]
+    verb = "stands out" if len(remaining) == 1 else "stand out"
+    stands_out = f"{join_words(remaining)} {verb}" if remaining else "none stands out"
+    return f"{sentence} Of the knobs that remain, {stands_out}."
 
 
 def _tell_warm_start(priors: str, knobs: list[str]) -> str:
@@ -189,10 +215,15 @@ def _trust(fit: Row | None, response: Response) -> str:
     return f"Which knobs stand out can be trusted{reason}; {lack}"
 
 
-def _ranking_figure(case: Case, rows: Rows) -> Figure:
+def _ranking_figure(case: Case, rows: Rows, left_out: Collection[str]) -> Figure:
     knobs = [
         RankedKnob(
-            row["knob"], row["permutation"] or 0.0, row["importance"], bool(row["above_noise"]), bool(row["selected"])
+            row["knob"],
+            row["permutation"] or 0.0,
+            row["importance"],
+            bool(row["above_noise"]),
+            bool(row["selected"]),
+            row["knob"] in left_out,
         )
         for row in rows
     ]

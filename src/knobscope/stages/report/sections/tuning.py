@@ -11,9 +11,10 @@ from knobscope.figures import Figure, TuningCurve, draw_tuning, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.fastest import list_inherited_risks, tell_cuts
 from knobscope.stages.report.sections.html_table import CODE_WORDS, NUMBER, TEXT, WORDS, Cells, render_table
+from knobscope.stages.report.sections.left_out import list_left_out
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.tables import CutColumns
-from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, plural
+from knobscope.text.formats import UNKNOWN, format_fold, format_number, format_share, list_names, plural
 
 #: Share of the best performance, knobs and steps of the claim that is tested: Kanellis, Alagappan and Venkataraman,
 #: "Too Many Knobs to Tune?", HotStorage 2020.
@@ -64,7 +65,13 @@ def _tuned_case(data: StudyData, case: Case) -> CaseTuning | None:
     summaries = [f"{curve.name}: {format_number(curve.median[-1], 3)}x" for curve in curves]
     return CaseTuning(
         name=name_case(case),
-        sentences=[*_compare(curves), *_confirmed(tuned), *_passed_over(trials), *_doubt(data, case)],
+        sentences=[
+            *_tell_left_out(data, case),
+            *_compare(curves),
+            *_confirmed(tuned),
+            *_passed_over(trials),
+            *_doubt(data, case),
+        ],
         figure=Figure(
             name=slug("tuning", *case),
             title="Best throughput by number of runs",
@@ -115,6 +122,12 @@ def _compare(curves: list[TuningCurve]) -> list[str]:
         f"{CLAIM_SPEEDUP}x fewer steps."
     )
     return [comparison, claim]
+
+
+def _tell_left_out(data: StudyData, case: Case) -> list[str]:
+    """Say what tuners did not try."""
+    left_out = [f"{knob} ({values})" for knob, values in list_left_out(data, case).items()]
+    return [f"Values that risk committed data were left out: {list_names(left_out)}."] if left_out else []
 
 
 def _doubt(data: StudyData, case: Case) -> list[str]:
