@@ -28,11 +28,18 @@ class TimePart:
 
 @dataclass(frozen=True)
 class TimeBar:
-    """A setting, a note below its name, and the parts of its time from left to right."""
+    """A setting, a note below its name, and the parts of its time from left to right; `more` follows their sum."""
 
     name: str
     note: str
     parts: Sequence[TimePart]
+    more: str = ""
+
+    @property
+    def total(self) -> str:
+        """What is written at the end of the bar."""
+        total = format_micros(sum(part.micros for part in self.parts))
+        return f"{total} ({self.more})" if self.more else total
 
 
 def draw_times(width: float, bars: Sequence[TimeBar], key: str = "") -> Canvas:
@@ -44,7 +51,8 @@ def draw_times(width: float, bars: Sequence[TimeBar], key: str = "") -> Canvas:
     lines = wrap_legend([(look, name) for name, look in looks.items()], width)
     top = 8.0 + LEGEND_LINE * (len(lines) + bool(key))
     labels = min(0.42 * width, max(text_width(text) for bar in bars for text in (bar.name, bar.note)) + 12)
-    frame = Frame(labels, top, width - 52, top + _ROW * len(bars))
+    totals = max(44, *(text_width(bar.total) for bar in bars)) + 8
+    frame = Frame(labels, top, width - totals, top + _ROW * len(bars))
     canvas = Canvas(width, frame.bottom + 40)
     draw_legend(canvas, 0, 12, *lines)
     canvas.text(0, 12 + LEGEND_LINE * len(lines), key, "tick")
@@ -68,4 +76,4 @@ def _draw_bar(canvas: Canvas, bar: TimeBar, scale: Scale, y: float) -> None:
         if part.is_written and end - begin > text_width(part.name, 11) + 4:
             canvas.text((begin + end) / 2, y + _BAR - 4, part.name, "on-tile", "middle")
         reached += part.micros
-    canvas.text(scale(reached) + 5, y + _BAR - 3, format_micros(reached), "value")
+    canvas.text(scale(reached) + 5, y + _BAR - 3, bar.total, "value")

@@ -30,3 +30,10 @@ def read_budget(data: StudyData, runs: Sequence[str]) -> list[Part]:
     waits = data.rows(_WAITS, list(runs), SESSION, SESSION)
     chains = data.rows(_CHAINS, list(runs), SESSION)
     return sum_parts(waits, chains, operations=waits[0]["runs"] if waits else 1)
+
+
+def read_latency(data: StudyData, runs: Sequence[str]) -> float | None:
+    """Return the mean latency of an operation, in microseconds, in those of the runs that have a budget."""
+    query = "SELECT avg(latency_mean_us) FROM runs SEMI JOIN waits USING (run_id) WHERE list_contains(?, run_id)"
+    latency_us: float | None = data.value(query, list(runs))
+    return latency_us

@@ -79,15 +79,24 @@ def in_server(parts: Iterable[Part]) -> list[Part]:
     return [part for part in parts if part.reason != IDLE]
 
 
-def describe_budget(parts: Iterable[Part]) -> str:
-    """Say what the time of an operation in the server consists of, the largest part first."""
-    total = sum(part.micros for part in in_server(parts))
-    return f"{format_micros(total)}, of which {_list(parts, format_micros)}"
+def sum_micros(parts: Iterable[Part]) -> float:
+    """Return the time of an operation in the server, in microseconds."""
+    return sum(part.micros for part in in_server(parts))
+
+
+def describe_budget(parts: Iterable[Part], latency_us: float | None = None) -> str:
+    """Say what the time of an operation in the server consists of, the largest part first.
+
+    `latency_us` is the latency that clients measured: a thread that passes operations on sees little of it.
+    """
+    total = sum_micros(parts)
+    share = f" ({format_share(total / latency_us)} of its latency of {format_micros(latency_us)})" if latency_us else ""
+    return f"{format_micros(total)}{share}, of which {_list(parts, format_micros)}"
 
 
 def describe_shares(parts: Iterable[Part]) -> str:
     """Say the same in shares of the time that was not spent waiting for a client."""
-    total = sum(part.micros for part in in_server(parts))
+    total = sum_micros(parts)
     return _list(parts, lambda micros: format_share(micros / total))
 
 

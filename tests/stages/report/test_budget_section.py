@@ -17,15 +17,17 @@ from knobscope.study_data.study import StudyData
 Change = Callable[..., Path]
 
 #: Sessions wait 80 us for flushes, 60 of it through their leader; with synchronous=off they do not. 20 us are CPU, and
-#: a client is waited for, which is no part of an operation. Nothing else waits for anything.
+#: a client is waited for, which is no part of an operation. Nothing else waits for anything. Clients see 125 us.
 WAITS = """
     INSERT INTO waits BY NAME
     SELECT run_id, 'session' AS thread_class, 1 AS threads, 1 AS waits, 1 AS longest_us,
         one.reason, operations * us AS time_us, operations * through AS through_us
     FROM runs, (VALUES ('flush', 80, 60), ('cpu', 20, 0), ('network', 900, 0)) AS one(reason, us, through)
     WHERE status = 'ok' AND (one.reason <> 'flush' OR run_id NOT IN (
-        SELECT run_id FROM sweep_runs WHERE knob = 'synchronous' AND value = 'off'))
+        SELECT run_id FROM sweep_runs WHERE knob = 'synchronous' AND value = 'off'));
+    UPDATE runs SET latency_mean_us = 125
 """
+DEFAULT = "100 µs (80 % of its latency of 125 µs), of which 80 µs flush (60 µs through the leader of the group)"
 CHAINS = """
     INSERT INTO wait_chains BY NAME
     SELECT run_id, 'session' AS thread_class, 'session' AS via_class, 'flush' AS reason, 1 AS links, 1 AS waits,
@@ -52,9 +54,7 @@ def watched(changed_study: Change) -> Path:
 def test_a_bar_per_value_has_its_parts_and_the_through_one_apart(watched: Path, specs: StudySpecs) -> None:
     budget = build(watched, specs)[0]
     assert budget.figure is not None
-    assert plain(budget.sentences[0]) == (
-        "Default: an operation takes 100 µs, of which 80 µs flush (60 µs through the leader of the group), 20 µs CPU."
-    )
+    assert plain(budget.sentences[0]) == (f"Default: an operation takes {DEFAULT}, 20 µs CPU.")
     assert any(
         "off an operation takes 80 µs less: 80 µs less flush (20 µs, of which 20 µs CPU)" in plain(sentence)
         for sentence in budget.sentences
@@ -74,7 +74,7 @@ def test_units_of_a_default_keep_their_letters(watched: Path, specs: StudySpecs)
     with StudyData.open(watched, specs) as data:
         figures = [*build_findings(data).figures]
     described = [plain(figure.description) for figure in figures if figure.title == "What an operation waits for"]
-    assert any("Default 4 KiB: an operation takes 100 µs, of which" in text for text in described), described
+    assert any(f"Default 4 KiB: an operation takes {DEFAULT}" in text for text in described), described
 
 
 def test_the_table_says_the_same_with_intervals(watched: Path, specs: StudySpecs, tmp_path: Path) -> None:
@@ -94,6 +94,28 @@ def test_the_top_says_where_the_time_of_the_largest_effect_went(watched: Path, s
         with StudyData.open(database, specs) as data:
             answer = [plain(text) for text in build_head(data, build_findings(data)).answer]
         assert [text for text in answer if "an operation takes" in text] == said
+
+
+def test_how_much_of_the_latency_a_budget_covers_is_next_to_it(watched: Path, specs: StudySpecs) -> None:
+    budget = build(watched, specs)[0]
+    assert budget.figure is not None
+    assert [plain(line.covered) for line in budget.lines[:2]] == ["80 %", "16 %"]
+    assert "100 µs (80 %)" in plain(budget.figure.draw(400).svg("budget"))
+    assert "⚠" not in budget.note
+
+
+def test_a_thread_that_passes_operations_on_shows(changed_study: Change, specs: StudySpecs) -> None:
+    """It waits for its workers as it waits for clients: 100 us of 23 ms are no account of what an operation takes."""
+    budget = build(changed_study(WAITS, "UPDATE runs SET latency_mean_us = 23000"), specs)[0]
+    assert plain(budget.sentences[0]).startswith("Default: an operation takes 100 µs (0.4 % of its latency of 23 ms),")
+    assert plain(budget.note).startswith(
+        "⚠ The threads that serve clients account for only 0.4 % of an operation's lat"
+    )
+    busy = "UPDATE runs SET latency_mean_us = 23000; DELETE FROM waits WHERE reason = 'network'"
+    note = build(changed_study(WAITS, busy), specs)[0].note
+    assert plain(note).startswith("Serving a client takes only 0.4 % of an operation's latency (23 ms)")
+    unknown = build(changed_study(WAITS, "UPDATE runs SET latency_mean_us = NULL"), specs)[0]
+    assert "latency" not in unknown.sentences[0] + unknown.note
 
 
 def test_lost_waits_are_said(changed_study: Change, specs: StudySpecs) -> None:
@@ -127,12 +149,12 @@ def test_a_finding_says_what_an_operation_waits_for(watched: Path, specs: StudyS
         ]
         text = plain(describe_mismatch(data, merge_findings(rows)[0], study))
     assert "## What an operation waits for" in text
-    assert "- default configuration: 100 µs, of which 80 µs flush (60 µs through the leader of the group)" in text
+    assert f"- default configuration: {DEFAULT}" in text
 
 
 def test_without_waits_of_the_default_no_setting_is_compared(changed_study: Change, specs: StudySpecs) -> None:
     gone = "DELETE FROM waits WHERE run_id IN (SELECT run_id FROM runs WHERE is_sentinel)"
-    budget = build(changed_study(WAITS, gone, EFFECT), specs)[0]
+    budget = build(changed_study(WAITS, gone, EFFECT, "UPDATE runs SET latency_mean_us = 25"), specs)[0]
     assert len(budget.lines) > 1
     assert len(budget.sentences) == 1, budget.sentences
     assert not budget.sentences[0].startswith("Default")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from knobscope.figures import Figure
 from knobscope.machine_code import MOST_CALLS, Reader
 from knobscope.stages.detect import Mismatch, find_runs_behind
-from knobscope.study_data.budgets import read_budget
+from knobscope.study_data.budgets import read_budget, read_latency
 from knobscope.study_data.study import Row, StudyData
 from knobscope.text.answers import describe_answer, names_cause
 from knobscope.text.budgets import describe_budget, describe_budget_change
@@ -155,7 +155,7 @@ def _budget(data: StudyData, mismatch: Mismatch) -> Iterator[str]:
     yield ""
     beside = json.loads(worst["evidence"] or "{}").get("beside")
     beside_text = describe_beside(data.specs.dbms.get(worst["dbms"]), beside)
-    yield f"- default configuration{beside_text}: {describe_budget(default)}"
+    yield f"- default configuration{beside_text}: {describe_budget(default, read_latency(data, behind.default))}"
     if value:
         yield f"- {worst['knob']} = {_value(data, worst)}{beside_text}: {describe_budget(value)}"
         yield f"- so an operation {describe_budget_change(default, value)}"

@@ -118,7 +118,8 @@ def _waits(shown: ShownRun) -> str:
     run = shown.record["run"]
     operations = (run.get("throughput_ops") or 0) * (run.get("waits_s") or 0)
     parts = sum_parts(rows, chains, operations=operations) if operations else []
-    budget = [f"an operation in the server: {describe_budget(parts)}"] if parts else []
+    latency_us = run.get("latency_mean_us")
+    budget = [f"an operation in the server: {describe_budget(parts, latency_us)}"] if parts else []
     return "\n".join([*budget, *([format_classes(rows, chains)] if rows else [])])
 
 

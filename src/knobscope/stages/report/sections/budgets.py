@@ -7,22 +7,34 @@ from knobscope.figures import Figure, TimeBar, TimePart, draw_times, slug
 from knobscope.specs import Case
 from knobscope.stages.report.sections.effects import name_setting, read_effect
 from knobscope.stages.report.sections.evidence import Comparison
-from knobscope.study_data.budgets import read_budget
+from knobscope.study_data.budgets import read_budget, read_latency
 from knobscope.study_data.study import Row, StudyData, name_case
-from knobscope.text.budgets import REASONS, WAIT_METRICS, Part, describe_budget, describe_budget_change, in_server
+from knobscope.text.budgets import (
+    REASONS,
+    WAIT_METRICS,
+    Part,
+    describe_budget,
+    describe_budget_change,
+    in_server,
+    sum_micros,
+)
 from knobscope.text.formats import (
     NO_CLEAR_EFFECT,
     UNKNOWN,
     describe_change,
     format_count,
     format_micros,
+    format_share,
     keep_units,
     plural,
 )
 
 _MOST_BARS, _MOST_TOLD = 12, 4
 _LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
+#: Share of the latency below which a budget says little of it: most of an operation passes elsewhere. A choice.
+_LEAST_COVERED = 0.5
 _WHAT = "Time of client-serving threads per operation, without waiting for the client."
+_COVERED = "In brackets: the share of the latency that clients measured."
 _KEY = "paler: through another thread, which did this meanwhile"
 
 _SETTINGS = """
@@ -53,6 +65,7 @@ class BudgetLine:
     setting: str
     effect: str
     total: str
+    covered: str  # the share of the latency that this is; empty where that is not known
     parts: list[tuple[str, str]]  # with the interval of its change against the default; empty where there is none
 
 
@@ -79,12 +92,23 @@ class _Setting:
     name: str
     effect: str
     parts: list[Part]
+    latency_us: float | None
     changes: Mapping[str, Row]
     is_against_first: bool = True
 
     @property
     def total(self) -> float:
-        return sum(part.micros for part in in_server(self.parts))
+        return sum_micros(self.parts)
+
+    @property
+    def covered(self) -> float | None:
+        """The share of the latency that is known by the parts."""
+        return self.total / self.latency_us if self.latency_us else None
+
+    @property
+    def covered_words(self) -> str:
+        """The same in words; empty where it is not known."""
+        return "" if self.covered is None else format_share(self.covered)
 
     def change_of(self, reason: str) -> Row:
         return self.changes.get(WAIT_METRICS[reason], {})
@@ -125,9 +149,9 @@ def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
         note = f"No thread is known to serve a client through a whole operation: {remedy}."
         return CaseBudget(name_case(case), note=note)
     limit = f"The {_MOST_BARS - 1} largest of {len(rows) - 1} effects." if len(rows) > _MOST_BARS else ""
-    note = _tell_losses(data, [run for row in rows for run in row["ids"]])
+    notes = [_tell_uncovered(case, settings[0]), _tell_losses(data, [run for row in rows for run in row["ids"]])]
     if not has_default:
-        note = f"No run of the default configuration has waits, so no setting is compared with it. {note}".strip()
+        notes.insert(0, "No run of the default configuration has waits, so no setting is compared with it.")
     title = f"{name_case(case)}: what an operation waits for"
     reasons = _find_reasons(settings)
     return CaseBudget(
@@ -136,7 +160,7 @@ def _build_case(data: StudyData, case: Case) -> CaseBudget | None:
         [keep_units(sentence) for sentence in _tell(settings)],
         [REASONS[reason] for reason in reasons],
         [_line(setting, reasons) for setting in settings],
-        note,
+        " ".join(filter(None, notes)),
     )
 
 
@@ -145,8 +169,9 @@ def _read_setting(
 ) -> _Setting:
     name = "default" if row["knob"] is None else name_setting(data, row)
     key = row["knob"], row["value"], row["beside"]
-    parts = read_budget(data, row["ids"])
-    return _Setting(name, _tell_effect(data, row), parts, changes.get(key, {}), has_default and row["beside"] is None)
+    parts, latency_us = read_budget(data, row["ids"]), read_latency(data, row["ids"])
+    is_against_first = has_default and row["beside"] is None
+    return _Setting(name, _tell_effect(data, row), parts, latency_us, changes.get(key, {}), is_against_first)
 
 
 def _tell_effect(data: StudyData, row: Row | None) -> str:
@@ -169,7 +194,8 @@ def _find_reasons(settings: Sequence[_Setting]) -> list[str]:
 def _tell(settings: Sequence[_Setting]) -> list[str]:
     """Say what an operation with the first setting waits for, and how that of others with a clear effect differs."""
     first, *alternatives = settings
-    sentences = [f"{first.name[:1].upper()}{first.name[1:]}: an operation takes {describe_budget(first.parts)}."]
+    budget = describe_budget(first.parts, first.latency_us)
+    sentences = [f"{first.name[:1].upper()}{first.name[1:]}: an operation takes {budget}."]
     compared = [
         setting for setting in alternatives if setting.is_against_first and setting.effect not in ("", NO_CLEAR_EFFECT)
     ]
@@ -183,13 +209,34 @@ def _tell(settings: Sequence[_Setting]) -> list[str]:
 def _line(setting: _Setting, reasons: Sequence[str]) -> BudgetLine:
     micros = {part.reason: part.micros for part in setting.parts}
     cells = [(format_micros(micros[reason]), _tell_interval(setting.change_of(reason))) for reason in reasons]
-    return BudgetLine(setting.name, setting.effect or UNKNOWN, format_micros(setting.total), cells)
+    return BudgetLine(
+        setting.name, setting.effect or UNKNOWN, format_micros(setting.total), setting.covered_words, cells
+    )
 
 
 def _tell_interval(change: Row) -> str:
     if change.get("low") is None:
         return ""
     return " to ".join(f"{'−' if end < 0 else '+'}{format_micros(abs(end))}" for end in (change["low"], change["high"]))
+
+
+def _tell_uncovered(case: Case, setting: _Setting) -> str:
+    """Say that most of an operation passes outside the threads of its budget: in their queue, or in other threads.
+
+    A listener that passes operations on waits for their results as it waits for clients, so it seems to be idle.
+    """
+    if setting.covered is None or setting.covered >= _LEAST_COVERED:
+        return ""
+    idle_us = sum(part.micros for part in setting.parts) - setting.total
+    share = f"{setting.covered_words} of an operation's latency ({format_micros(setting.latency_us)})"
+    if idle_us < setting.total:
+        return f"Serving a client takes only {share}: these threads are busy, so most of it passes in their queue."
+    return (
+        f"⚠ The threads that serve clients account for only {share}, and are idle for most of the time. The rest "
+        "passes on the way to the client, or in threads to which they pass operations on. If they do that, this budget "
+        "does not show what clients wait for; give all these threads one class of their own (`threads` in the spec of "
+        f"{case.dbms})."
+    )
 
 
 def _tell_losses(data: StudyData, runs: Sequence[str]) -> str:
@@ -203,7 +250,8 @@ def _tell_losses(data: StudyData, runs: Sequence[str]) -> str:
 
 
 def _draw(name: str, title: str, settings: Sequence[_Setting], more: str = "") -> Figure:
-    bars = [TimeBar(setting.name, setting.effect, _bar_parts(setting.parts)) for setting in settings]
+    bars = [TimeBar(s.name, s.effect, _bar_parts(s.parts), s.covered_words) for s in settings]
+    has_latency = any(bar.more for bar in bars)
     is_through = any(part.through for setting in settings for part in in_server(setting.parts))
     return Figure(
         name=name,
@@ -211,7 +259,7 @@ def _draw(name: str, title: str, settings: Sequence[_Setting], more: str = "") -
         description=" ".join([_WHAT, *_tell(settings)]),
         draw=lambda width: draw_times(width, bars, _KEY if is_through else ""),
         data=[_data_row(setting, part) for setting in settings for part in setting.parts],
-        caption=" ".join(filter(None, [_WHAT, more])),
+        caption=" ".join(filter(None, [_WHAT, _COVERED if has_latency else "", more])),
         wide=True,
     )
 
@@ -243,8 +291,9 @@ def picture_budget(data: StudyData, compared: Comparison) -> Figure | None:
     settings = []
     for number, setting in enumerate(compared.settings):
         effect = _tell_effect(data, compared.effect) if number else ""
-        parts = read_budget(data, [run["run_id"] for run in setting.runs])
+        runs = [run["run_id"] for run in setting.runs]
+        parts = read_budget(data, runs)
         if not parts:
             return None
-        settings.append(_Setting(setting.name, effect, parts, {}))
+        settings.append(_Setting(setting.name, effect, parts, read_latency(data, runs), {}))
     return _draw(slug(compared.name, "waits"), "What an operation waits for", settings)
