@@ -7,6 +7,8 @@ from knobscope.patterns import find_first
 
 #: The class of threads that serve clients: an operation waits for what these wait for.
 SESSION = "session"
+#: The class of the processes that keep a server or client in its namespaces; the load client's own begin so, too.
+OURS = "knobscope"
 
 
 def class_of_thread(patterns: Mapping[str, str], name: str, title: str, *, serves: bool) -> str:

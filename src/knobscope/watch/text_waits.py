@@ -6,7 +6,7 @@ from typing import Any
 from knobscope.text.budgets import IDLE, REASONS, describe_shares, in_server, sum_parts
 from knobscope.text.formats import UNKNOWN, format_count, format_micros, format_seconds, plural
 from knobscope.text.text_table import align
-from knobscope.thread_classes import SESSION
+from knobscope.thread_classes import OURS, SESSION
 from knobscope.watch.profile import Profile
 from knobscope.watch.waits import sum_waits
 
@@ -27,9 +27,12 @@ def format_waits(profile: Profile) -> list[str]:
 
 
 def format_classes(waits: Rows, chains: Rows) -> str:
-    """Return a line per class of threads in shares of the time without waiting for clients, `session` first."""
+    """Return a line per class of threads in shares of the time without waiting for clients, `session` first.
+
+    Threads of knobscope, which are followed with the server or client, have none.
+    """
     lines = {}
-    for name in dict.fromkeys(row["thread_class"] for row in waits):
+    for name in dict.fromkeys(row["thread_class"] for row in waits if not _is_ours(row["thread_class"])):
         parts = sum_parts(waits, chains, name)
         threads = next(row["threads"] for row in waits if row["thread_class"] == name)
         busy_us = sum(part.micros for part in in_server(parts))
@@ -43,6 +46,10 @@ def format_classes(waits: Rows, chains: Rows) -> str:
     more = [f"and {plural(len(lines) - len(shown), 'more class', 'more classes')}"] if len(shown) < len(lines) else []
     head = "what threads did and waited for, by class, in shares of their time"
     return "\n".join([head, *(f"  {line}" for line in [*shown, *more])]) if lines else ""
+
+
+def _is_ours(thread_class: str) -> bool:
+    return thread_class == OURS or thread_class.startswith(f"{OURS}-")
 
 
 def _format_files(rows: Rows) -> str:

@@ -66,6 +66,7 @@ from knobscope.tables import (
     RunRow,
     select_columns,
 )
+from knobscope.thread_classes import OURS
 from knobscope.watch import (
     FileTree,
     OtherPrograms,
@@ -77,8 +78,8 @@ from knobscope.watch import (
     sum_waits,
 )
 
-#: Class of the processes that keep a server or client in its namespaces, which are followed with it -> their titles.
-_OWN_THREADS = {"knobscope": re.escape(str(Path(__file__).parents[2]))}
+#: The processes that keep a server or client in its namespaces are followed with it: class -> their titles.
+_OWN_THREADS = {OURS: re.escape(str(Path(__file__).parents[2]))}
 #: Beyond warm-up and measured time, until a client counts as stuck.
 _GRACE_S = 30
 
