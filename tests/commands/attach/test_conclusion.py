@@ -186,6 +186,23 @@ def test_advice_has_value_and_risk(postgresql: Dbms) -> None:
     assert "power-loss protection" in text
 
 
+def test_a_value_has_its_unit(postgresql: Dbms) -> None:
+    running = Running("/usr/lib/postgresql/15/bin/postgres", postgresql, "15.14")
+    in_force = {"synchronous_commit": "off", "commit_delay": "1000", "commit_siblings": "5", "wal_writer_delay": "200"}
+    words = [item.words for item in list_advice(running, ("flush",), in_force)]
+    assert {"commit_delay (now 1000 us)", "commit_siblings (now 5 transactions)"} <= set(words)
+    at_once = list_advice(running, ("flush",), {**in_force, "commit_delay": "0"})
+    assert "commit_delay (now 0 (off))" in [item.words for item in at_once]
+    assert "wal_writer_delay (now 200 ms)" in [item.words for item in at_once]
+
+
+def test_the_rhythm_of_the_log_writer_is_no_advice_where_commits_flush_themselves(postgresql: Dbms) -> None:
+    running = Running("/usr/lib/postgresql/15/bin/postgres", postgresql, "15.14")
+    in_force = {"synchronous_commit": "on", "commit_delay": "0", "wal_level": "replica", "wal_writer_delay": "200"}
+    named = [item.knob for item in list_advice(running, ("flush",), in_force)]
+    assert named == ["synchronous_commit", "fsync", "wal_sync_method", "commit_delay", "checkpoint_flush_after"]
+
+
 def test_advice_leaves_out_what_does_not_count_and_defaults_of_other_versions() -> None:
     mysql = shipped_dbms("mysql")
     in_force = {"innodb_flush_log_at_trx_commit": "1", "a setting that is no knob": "1"}

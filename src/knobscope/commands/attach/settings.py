@@ -7,6 +7,7 @@ from knobscope.commands.attach.program import Running, read_command
 from knobscope.specs import Dbms, Knob, Value, value_text
 from knobscope.specs.models.dbms import is_factor
 from knobscope.specs.models.programs import is_between
+from knobscope.text.formats import format_value, loosen_units
 from knobscope.units import read_number
 
 _MOST = 5
@@ -14,7 +15,7 @@ _MOST = 5
 
 @dataclass(frozen=True)
 class Advice:
-    """A knob that controls the bottleneck; `value`: what is in force, None: not known.
+    """A knob that controls the bottleneck; `value`: what is in force, with its unit, None: not known.
 
     `default` is the DBMS's own, and empty where the spec is one of other versions.
     """
@@ -95,8 +96,13 @@ def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, i
     risk = "risk: any other value can lose committed data" if knob.durability is True else ""
     if values:
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
-    default = dbms.write(name, knob.default if knob.built_in is None else knob.built_in) if is_described else ""
-    return Advice(name, settings.get(name), default, risk, knob.description or "", knob.source)
+
+    def show(text: str) -> str:
+        return loosen_units(format_value(dbms, name, text))
+
+    default = show(dbms.write(name, knob.default if knob.built_in is None else knob.built_in)) if is_described else ""
+    now = settings.get(name)
+    return Advice(name, None if now is None else show(now), default, risk, knob.description or "", knob.source)
 
 
 def parse_setting(dbms: Dbms, name: str, text: str) -> Value | None:
