@@ -21,6 +21,11 @@ from knobscope.watch.files import mounts_on
 
 _MOST_KNOBS = 8
 _WRITE_SHARE = 0.1  # of the requests, from which the workload of the study writes, too
+_BASELINE = "The baseline has the settings in force that differ from the spec's defaults."
+_NO_BASELINE = (
+    "There is no baseline: no known setting that a study can state differs from the spec's defaults. Without --connect "
+    "only those on the server's command line are known."
+)
 
 
 def check_place(file: Path, running: Running) -> None:
@@ -80,8 +85,8 @@ def _render(name: str, dbms: Dbms, diagnosis: Diagnosis, device: str, knobs: Seq
         f"Written by `knobscope attach` on seeing {diagnosis.describe_server()}:",
         diagnosis.conclusion.headline,
         f"The load is {workload}, not that of the server; choose records and threads like its own.",
-        "The baseline has the settings in force that differ from the spec's defaults.",
-        *(f"Not in it, since the spec does not allow the value: {setting}" for setting in left_out),
+        _BASELINE if baseline else _NO_BASELINE,
+        *(f"Left out, since the spec does not allow the value: {setting}" for setting in left_out),
     ]
     # On one line each: what a process has in its arguments or names must not become a key of the study.
     comment = "".join(f"# {' '.join(line.split())}".rstrip() + "\n" for line in head)
