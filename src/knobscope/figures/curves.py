@@ -150,11 +150,15 @@ def measure_intervals(times: Sequence[float]) -> tuple[float, dict[float, float]
     return step, {time: max(min(step, time - before), 1e-3) for before, time in pairwise([times[0] - step, *times])}
 
 
-def with_pauses(points: Sequence[tuple[float, float]], step: float) -> list[tuple[float, float]]:
-    """Add the zeros that a series leaves out where there was no traffic."""
-    filled = list(points[:1])
-    for (before, _), (time, value) in pairwise(points):
+def with_pauses(points: Sequence[tuple[float, float]], step: float, end: float) -> list[tuple[float, float]]:
+    """Add the zeros that a series leaves out where there was no traffic, in a window from 0 to its `end`."""
+    filled: list[tuple[float, float]] = []
+    before = 0.0
+    for time, value in points:
         if time - before > 1.5 * step:
             filled += [(before + step, 0.0), (time - step, 0.0)]
         filled.append((time, value))
+        before = time
+    if end - before > step / 2:
+        filled += [(min(before + step, end), 0.0), (end, 0.0)]
     return filled

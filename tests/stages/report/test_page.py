@@ -349,7 +349,16 @@ def test_pauses_of_a_series_are_drawn_as_zero() -> None:
 
     points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0), (0.7, 4.0)]
     step, _ = measure_intervals([time for time, _ in points])
-    assert [value for _, value in with_pauses(points, step)] == [5.0, 5.0, 0.0, 0.0, 4.0, 4.0]
+    assert [value for _, value in with_pauses(points, step, 0.72)] == [5.0, 5.0, 0.0, 0.0, 4.0, 4.0]
+
+
+def test_a_series_reaches_from_the_start_of_the_window_to_its_end() -> None:
+    from knobscope.figures import with_pauses
+
+    assert with_pauses([(0.5, 3.0)], 0.1, 1.04) == [
+        *(pytest.approx(point) for point in ((0.1, 0.0), (0.4, 0.0), (0.5, 3.0), (0.6, 0.0), (1.04, 0.0)))
+    ]
+    assert with_pauses([(0.1, 3.0)], 0.1, 0.18)[1:] == [(0.18, 0.0), (0.18, 0.0)], "the last interval is shorter"
 
 
 def test_a_short_interval_makes_no_pause_of_the_others() -> None:
@@ -357,7 +366,7 @@ def test_a_short_interval_makes_no_pause_of_the_others() -> None:
 
     points = [(0.1, 5.0), (0.2, 5.0), (0.3, 4.0), (0.36, 3.0)]
     step, lengths = measure_intervals([time for time, _ in points])
-    assert with_pauses(points, step) == points
+    assert with_pauses(points, step, 0.36) == points
     assert list(lengths.values()) == pytest.approx([0.1, 0.1, 0.1, 0.06])
 
 

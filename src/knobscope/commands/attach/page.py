@@ -49,6 +49,7 @@ def _draw_series(diagnosis: Diagnosis) -> Figure | None:
     if len(times) < 2:
         return None
     step, length = measure_intervals(times)
+    end = diagnosis.facts.seconds
     by_op = {
         op: [(row["t_s"], row["bytes"] / length[row["t_s"]] / 1e6) for row in rows if row["op"] == op]
         for op in ("read", "write")
@@ -57,9 +58,9 @@ def _draw_series(diagnosis: Diagnosis) -> Figure | None:
     panels = [
         (
             "MB/s of the server",
-            [Curve(op, _LOOKS[op], with_pauses(points, step)) for op, points in by_op.items() if points],
+            [Curve(op, _LOOKS[op], with_pauses(points, step, end)) for op, points in by_op.items() if points],
         ),
-        ("requests in flight at the device", [Curve("depth", "line-d", with_pauses(depths, step))]),
+        ("requests in flight at the device", [Curve("depth", "line-d", with_pauses(depths, step, end))]),
     ]
     return Figure(
         name="series",

@@ -114,10 +114,11 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
     if len(times) < 2:
         return None
     step, length = measure_intervals(times)
+    end = max(times[-1], typical["window_s"] or 0)
 
     def curves(take: Callable[[Row], float]) -> list[Curve]:
         by_op = {op: [(row["t_s"], take(row)) for row in rows if row["op"] == op] for op in ("read", "write")}
-        return [Curve(op, OP_LOOKS[op], with_pauses(points, step)) for op, points in by_op.items() if points]
+        return [Curve(op, OP_LOOKS[op], with_pauses(points, step, end)) for op, points in by_op.items() if points]
 
     depths = sorted({(row["t_s"], row["depth"] or 0.0) for row in rows})
     latencies = {
@@ -130,7 +131,7 @@ def _series_figure(data: StudyData, compared: Comparison) -> Figure | None:
     }
     panels = [
         ("MB/s at the device", curves(lambda row: (row["bytes"] or 0) / length[row["t_s"]] / 1e6)),
-        ("requests in flight", [Curve("depth", "line-d", with_pauses(depths, step))]),
+        ("requests in flight", [Curve("depth", "line-d", with_pauses(depths, step, end))]),
         ("latency, ms", [Curve(op, OP_LOOKS[op], points) for op, points in latencies.items() if points]),
     ]
     return Figure(
