@@ -14,6 +14,7 @@ from reused_numbers import start_as
 from waiting import wait_until
 
 from knobscope.cli import main
+from knobscope.commands.attach import processes, program, target
 from knobscope.commands.attach.connecting import _read_url
 from knobscope.commands.attach.data import find_data
 from knobscope.commands.attach.target import _list_containers, find_target
@@ -77,6 +78,34 @@ def test_a_stranger_with_the_number_of_a_child_that_ended_is_not_counted() -> No
         server.kill()
     assert is_gone
     assert (both, found) == ([server.pid, child], [server.pid])
+
+
+def test_a_port_whose_process_ends_meanwhile_is_looked_up_again(
+    process: int, refuses: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    answers = [ended.pid, process]
+    monkeypatch.setattr(target, "_find_listener", lambda _: answers.pop(0))
+    asked = argparse.Namespace(pid=None, port=5432, container=None, cgroup=None, unit=None, move=False)
+    assert find_target(asked).pid == process
+    monkeypatch.setattr(target, "_find_listener", lambda _: ended.pid)
+    said = refuses("attach", "--port", "5432", "--for", "1s")
+    assert f"process {ended.pid}, which listened on port 5432, has ended" in said
+
+
+def test_who_has_just_ended_listens_on_no_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server's child has the server's sockets until it closes them, or ends."""
+    for module in (processes, program, target):
+        monkeypatch.setattr(module, "PROC", tmp_path)
+    for pid in (7, 9):
+        for name in ("fd", "ns", "net"):
+            (tmp_path / str(pid) / name).mkdir(parents=True)
+        (tmp_path / str(pid) / "fd/3").symlink_to("socket:[11]")
+        (tmp_path / str(pid) / "ns/net").symlink_to("net:[1]")
+        (tmp_path / str(pid) / "net/tcp").write_text("head\n0: 0100007F:1538 00000000:0000 0A - - - - - 11\n")
+    (tmp_path / "9/comm").write_text("postgres\n")
+    assert target._find_listener(0x1538) == 9
 
 
 def test_who_started_attach_is_no_server(refuses: Callable[..., str]) -> None:

@@ -13,6 +13,14 @@ PROC = Path("/proc")
 _OF_MONITOR = "knobscope-"
 
 
+class ProcessEndedError(UserError):
+    """There is no process with this number, or no longer."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(f"attach: there is no process {pid}")
+        self.pid = pid
+
+
 def find_top(pid: int) -> int:
     """Return the server of a process: the oldest ancestor that runs the same program, without gaps."""
     program = read_executable(pid)
@@ -32,11 +40,11 @@ def read_executable(pid: int) -> str | None:
 
 
 def read_cgroup(pid: int) -> str | None:
-    """Return the cgroup v2 of a process; None where there is none. UserError: there is no such process."""
+    """Return the cgroup v2 of a process; None where there is none. ProcessEndedError: there is no such process."""
     try:
         lines = (PROC / str(pid) / "cgroup").read_text(errors="surrogateescape").split("\n")
     except (FileNotFoundError, ProcessLookupError) as gone:
-        raise UserError(f"attach: there is no process {pid}") from gone
+        raise ProcessEndedError(pid) from gone
     path = next((line[3:] for line in lines if line.startswith("0::")), None)
     if path is None or "/.." in path:  # ours is a namespace that does not hold it
         return None

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from knobscope.commands.attach.processes import PROC, read_executable
+from knobscope.commands.attach.processes import PROC, ProcessEndedError, read_executable
 from knobscope.errors import UserError
 from knobscope.shipped import SHIPPED
 from knobscope.specs import Dbms, Program, ask_version, find_program, read_spec
@@ -50,8 +50,12 @@ def is_server(pid: int) -> bool:
 
 
 def read_command(pid: int) -> list[str]:
-    """Return the arguments with which a process was started, the program first."""
-    return (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+    """Return the arguments with which a process was started, the program first. ProcessEndedError."""
+    try:
+        text = (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError) as gone:
+        raise ProcessEndedError(pid) from gone
+    return text.rstrip("\0").split("\0")
 
 
 @cache
@@ -78,11 +82,11 @@ def _score(dbms: Dbms, program: str, pid: int) -> int:
 
 
 def read_name(pid: int) -> str:
-    """Return the name of a process; anybody may read it, unlike the path of its program. UserError: it has ended."""
+    """Return the name of a process; anybody may read it, unlike the path of its program. ProcessEndedError."""
     try:
         return (PROC / str(pid) / "comm").read_text(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError) as gone:
-        raise UserError(f"attach: there is no process {pid}") from gone
+        raise ProcessEndedError(pid) from gone
 
 
 def _find_version(dbms: Dbms | None, program: str, pid: int) -> str | None:

@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from knobscope.commands.attach.processes import PROC, find_hierarchy, find_top, list_group, read_cgroup
+from knobscope.commands.attach.processes import (
+    PROC,
+    ProcessEndedError,
+    find_hierarchy,
+    find_top,
+    list_group,
+    read_cgroup,
+)
 from knobscope.commands.attach.program import is_server, read_name
 from knobscope.errors import UserError
 from knobscope.processes import list_ancestors, list_tree, read_start
@@ -57,16 +64,31 @@ def find_target(args: argparse.Namespace) -> Target:
         return _find_in_group(_strip_mount(args.cgroup))
     if args.unit is not None:
         return _find_in_group(_find_unit(args.unit))
-    pid = args.pid
     if args.port is not None:
-        pid = _find_listener(args.port)
+        return _find_on_port(args.port, is_moved=args.move)
+    pid = args.pid
     if args.container is not None:
         pid, container = _find_container(args.container)
         if Path(read_cgroup(pid) or "/").is_relative_to(container):
             return _find_in_group(container)
     assert pid is not None  # noqa: S101 - the parser wants one of them
+    return _find_around(pid, is_moved=args.move)
+
+
+def _find_on_port(port: int, *, is_moved: bool) -> Target:
+    """Return the server that listens on a port; looks again once when the process that does so has ended meanwhile."""
+    with contextlib.suppress(ProcessEndedError):
+        return _find_around(_find_listener(port), is_moved=is_moved)
+    try:
+        return _find_around(_find_listener(port), is_moved=is_moved)
+    except ProcessEndedError as ended:
+        raise UserError(f"attach: process {ended.pid}, which listened on port {port}, has ended") from ended
+
+
+def _find_around(pid: int, *, is_moved: bool) -> Target:
+    """Return the server that a process belongs to. UserError: it belongs to none; ProcessEndedError."""
     if PROC / str(pid) not in PROC.iterdir():  # which lists no threads, though they exist there
-        raise UserError(f"attach: there is no process {pid}")
+        raise ProcessEndedError(pid)
     group = read_cgroup(pid)
     top = find_top(pid)
     tree = set(list_tree([top]))
@@ -78,7 +100,7 @@ def find_target(args: argparse.Namespace) -> Target:
     began = {each: read_start(each) for each in tree}
     if group is not None and _is_own(top, tree, group):
         return Target(top, began, Place([top], cgroup=group))
-    return Target(top, began, Place([top], is_moved=args.move))
+    return Target(top, began, Place([top], is_moved=is_moved))
 
 
 def _is_own(top: int, tree: set[int], group: str) -> bool:
@@ -98,7 +120,7 @@ def _find_in_group(group: str) -> Target:
 
 
 def _runs_server(pid: int) -> bool:
-    with contextlib.suppress(UserError):  # it has ended
+    with contextlib.suppress(ProcessEndedError):
         return is_server(pid)
     return False
 
@@ -211,14 +233,20 @@ def _find_listener(port: int) -> int:
     number. A process that only holds the port for a server is none.
     """
     sockets = set(_list_listening(port))
-    holders = [int(entry.name) for entry in PROC.glob("[0-9]*") if _holds(entry, sockets)]
-    servers = [pid for pid in holders if read_name(pid) not in _PORT_HOLDERS]
     own = _read_namespace(os.getpid())
+    servers, holders = [], []
+    for pid in (int(entry.name) for entry in PROC.glob("[0-9]*") if _holds(entry, sockets)):
+        with contextlib.suppress(ProcessEndedError):  # as a server's child that had its socket for a moment
+            name = read_name(pid)
+            holders.append((pid, name))
+            if name not in _PORT_HOLDERS:
+                servers.append((not is_server(pid), _read_namespace(pid) != own, pid))
     if servers:
-        return min(servers, key=lambda pid: (not is_server(pid), _read_namespace(pid) != own, pid))
+        return min(servers)[-1]
     if holders:
+        pid, name = holders[0]
         raise UserError(
-            f"attach: port {port} is held by {read_name(holders[0])}, process {holders[0]}, for a server that listens "
+            f"attach: port {port} is held by {name}, process {pid}, for a server that listens "
             "elsewhere; expected that server's own port (inside its container), or --container"
         )
     why = "; its process is another user's: run attach as root" if sockets and os.geteuid() else ""
