@@ -73,6 +73,22 @@ def test_no_tool_in_the_working_directory_is_run(
 
 
 @pytest.mark.real
+def test_each_runtime_is_asked(place: _Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """crictl asks one runtime: the one that it is configured for, or the first of those that it knows."""
+    place({7: f"0::/kubepods/pod1/{_ID}\n", 9: f"0::/kubepods/pod2/{_OUTER}\n"})
+    tool, runtimes = tmp_path / "bin/crictl", [str(tmp_path / name) for name in ("containerd", "crio", "not-here")]
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\ncase "$*" in *unix://{runtimes[1]}*--name*db*) echo {_OUTER} ;; esac\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent))
+    monkeypatch.setattr(target, "_RUNTIMES", runtimes)
+    with socket.socket(socket.AF_UNIX) as first, socket.socket(socket.AF_UNIX) as second:
+        first.bind(runtimes[0])
+        second.bind(runtimes[1])
+        assert _find_container("db") == (9, f"/kubepods/pod2/{_OUTER}")
+
+
+@pytest.mark.real
 def test_a_program_that_holds_a_port_for_a_container_is_no_server(refuses: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

@@ -31,6 +31,8 @@ _CONTAINER_GROUP = re.compile(r"(?:(?P<runtime>[\w-]+)-)?(?P<id>[0-9a-f]{64})(?:
 _WATCHES = "conmon"
 #: What knows running containers by name. All are asked: several may have a container of one name.
 _CONTAINER_TOOLS = ("podman", "docker", "nerdctl", "crictl")
+#: Where container runtimes listen that crictl can ask, as its documentation lists them; it asks one at a time.
+_RUNTIMES = ("/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/cri-dockerd.sock")
 _TOOL_S = 20
 #: Programs that hold a port of this machine for a server: podman's, nerdctl's (`sleep infinity`), docker's, systemd's.
 _PORT_HOLDERS = {"conmon", "rootlessport", "sleep", "docker-proxy", "systemd"}
@@ -146,10 +148,10 @@ def _find_container(name: str) -> tuple[int, str]:
     asked: list[str] = []
     failed: list[str] = []
     identifiers: list[str] = []
-    for tool in filter(_find_tool, () if found else _CONTAINER_TOOLS):
+    for command in () if found else _list_tools():
         try:
-            identifiers += _list_named(tool, name)
-            asked.append(tool)
+            identifiers += _list_named(command, name)
+            asked.append(" ".join(command))
         except UserError as problem:  # another tool may know it
             failed.append(str(problem).removeprefix("attach: "))
     found = found or _find_by_id(tuple(identifiers))
@@ -167,14 +169,23 @@ def _find_container(name: str) -> tuple[int, str]:
     raise UserError(f"attach: no running container {name} ({detail}); expected a name, or an id of 12 digits or more")
 
 
-def _list_named(tool: str, name: str) -> list[str]:
+def _list_tools() -> Iterator[list[str]]:
+    """Yield the commands that know containers; crictl as it is configured, and for each runtime that is here."""
+    for tool in filter(_find_tool, _CONTAINER_TOOLS):
+        yield [tool]
+        for runtime in _RUNTIMES if tool == "crictl" else ():
+            if Path(runtime).is_socket():
+                yield [tool, "--runtime-endpoint", f"unix://{runtime}"]
+
+
+def _list_named(tool: list[str], name: str) -> list[str]:
     """Return the ids of the running containers that a tool knows by a name. UserError: the tool does not answer."""
-    if tool == "crictl":  # pods have names of their own: several may have a container of this one
-        return _ask([tool, "ps", "--quiet", "--name", f"^{re.escape(name)}$"]).split()
-    commands = [[tool]]
-    if tool == "nerdctl":  # names belong to a namespace of containerd
-        namespaces = _ask([tool, "namespace", "ls", "--quiet"]).split()
-        commands = [[tool, "--namespace", namespace] for namespace in namespaces]
+    if tool[0] == "crictl":  # pods have names of their own: several may have a container of this one
+        return _ask([*tool, "ps", "--quiet", "--name", f"^{re.escape(name)}$"]).split()
+    commands = [tool]
+    if tool[0] == "nerdctl":  # names belong to a namespace of containerd
+        namespaces = _ask([*tool, "namespace", "ls", "--quiet"]).split()
+        commands = [[*tool, "--namespace", namespace] for namespace in namespaces]
     listed = [_ask([*command, "ps", "--no-trunc", "--format", "{{.ID}} {{.Names}}"]) for command in commands]
     rows = [row.partition(" ") for row in "\n".join(listed).splitlines()]
     return [identifier for identifier, _, names in rows if name in names.split(",")]
