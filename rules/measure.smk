@@ -21,5 +21,5 @@ rule measure:
     shell:
         "knobscope job --log {log:q} --seal {output:q} --"
         " measure --study {params.study:q} --case {wildcards.case:q} --plan {input.plan:q}"
-        " --block {wildcards.phase:q}-{wildcards.round:q}-{wildcards.block:q} --profile {input.profiles[0]:q}"
-        " --store {params.store:q} --out {output:q}"
+        " --block {wildcards.phase:q}-{wildcards.round:q}-{wildcards.block:q} --prepared {input.prepared:q}"
+        " --profile {input.profiles[0]:q} --store {params.store:q} --out {output:q}"

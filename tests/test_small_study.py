@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,10 @@ import pytest
 import studies
 from waiting import wait_until
 
+from knobscope.cli import main
+from knobscope.devices import device_lock, find_block_device
 from knobscope.durable_files import read_sealed, write_sealed
+from knobscope.tables import read_table
 
 ROOT = Path(__file__).parents[1]
 #: A rule of a user's own, each of whose files says something of its own in every finding.
@@ -104,6 +109,25 @@ def test_a_rule_more_and_a_lost_database_are_judged_anew_without_measuring(small
     assert read_finding(small_study) == ("none", sentence)
     assert sentence in (small_study / "results/small/report.html").read_text()
     assert query(small_study, "SELECT run_id, started_at::VARCHAR FROM runs ORDER BY ALL") == measured
+
+
+def test_a_block_whose_runs_are_all_stored_does_not_wait_for_its_device(
+    small_study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses: Callable[..., str]
+) -> None:
+    monkeypatch.chdir(small_study)
+    results, again = Path("results/small"), tmp_path / "again"
+    case = results / "sqlite/local-disk/ycsb-a"
+    arguments = ["--study", "specs/studies/small.yaml", "--case", "sqlite/local-disk/ycsb-a", "--block", "sweep-0-0"]
+    arguments += ["--plan", str(case / "plan/sweep-0.parquet"), "--prepared", str(case / "prepared/sweep-0.json")]
+    arguments += ["--profile", str(results / "devices/local-disk.json"), "--out", str(again)]
+    shutil.copytree(results / "store", tmp_path / "store")
+    arguments += ["--store", str(tmp_path / "store")]
+    with device_lock(find_block_device(Path())):
+        assert main(["measure", *arguments]) == 0
+        records = read_table([again / "runs.parquet"])
+        assert records.equals(read_table([case / "runs/sweep-0-0/runs.parquet"]))
+        (tmp_path / f"store/{records['run_id'].iloc[-1]}.json").unlink()
+        assert "uses disk" in refuses("measure", *arguments)
 
 
 @pytest.mark.long

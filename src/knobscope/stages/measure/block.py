@@ -1,5 +1,6 @@
 """A block of runs on one device: measured in order, each stored at once, what is stored is not measured again."""
 
+import itertools
 import json
 import time
 from collections import Counter
@@ -9,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from knobscope.durable_files import whole_directory
+from knobscope.durable_files import read_sealed, whole_directory
 from knobscope.errors import UserError
+from knobscope.identity import require_same_programs
 from knobscope.specs import Case, StudySpecs, Value, split_kernel
 from knobscope.stages.measure.care import DeviceCare
 from knobscope.stages.measure.machine import describe_machine
@@ -34,6 +36,39 @@ def measure_block(plan: "pd.DataFrame", measurer: "Measurer") -> list[RunRecord]
     a report of all that was found before.
     """
     return measurer.measure_block(cast("list[PlanRow]", plan.sort_values("position").to_dict("records")))
+
+
+def find_stored(
+    plan: "pd.DataFrame", specs: StudySpecs, case: Case, loaded: Path, store: RunStore, progress: BlockProgress
+) -> list[RunRecord] | None:
+    """Return what measure_block would, if the store has all of it; None otherwise. No device is needed.
+
+    `loaded`: what `knobscope prepare` wrote. With the programs' digests, which the ids of runs depend on, it says of
+    which version of the DBMS they are.
+    """
+    require_same_programs(specs, case)
+    snapshots, sentinels = read_sealed(loaded), itertools.count()
+    rows = cast("list[PlanRow]", plan.sort_values("position").to_dict("records"))
+    default = next(row for row in rows if row["is_sentinel"])
+
+    def load(row: PlanRow) -> tuple[RunRecord | None, int | None]:
+        version = snapshots[row["load_id"]].get("version", "")  # none of data that could not be loaded
+        configuration, sentinel = json.loads(row["configuration"]), next(sentinels) if row["is_sentinel"] else None
+        return store.load(run_id_of(specs, case, configuration, version, row, sentinel)), sentinel
+
+    stored = [load(row) for row in rows]
+    is_over = any(sentinel == 0 and _has_failed(record) for record, sentinel in stored)
+    if any(record is None for record, _ in stored) and not is_over:
+        return None
+    added = []
+    while (record := load(default)[0]) is not None:
+        added.append(record)
+    progress.planned += len(added)
+    records = [*(record for record, _ in stored if record is not None), *added]
+    configurations = {row["config_id"]: json.loads(row["configuration"]) for row in rows}
+    for record in records:
+        progress.skip(record["run"], configurations[record["run"]["config_id"]])
+    return sorted(records, key=lambda record: record["run"]["position"])
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from pathlib import Path
 from knobscope.processes import follow_pipeline
 from knobscope.specs import find_case, load_study, parse_case
 from knobscope.specs.reading.arguments import add_case_argument, add_study_arguments
-from knobscope.stages.measure.block import measure_block, write_block
+from knobscope.stages.measure.block import find_stored, measure_block, write_block
 from knobscope.stages.measure.opening import open_measurer
 from knobscope.stages.measure.progress import BlockProgress, progress_file
+from knobscope.stages.measure.store import RunStore
 from knobscope.stages.plan import case_space
 from knobscope.tables import read_table
 
@@ -25,8 +26,12 @@ def _run(args: argparse.Namespace) -> int:
     progress = BlockProgress(f"{case} {args.block}", len(plan), case_space(specs, case).default, file)
     is_traced = specs.study.trace and args.block.startswith("sweep-")
     traces = results / "traces" if is_traced else None
-    with open_measurer(specs, case, args.root, args.profile, args.store, progress, traces) as measurer:
-        records = measure_block(plan, measurer)
+    store, records = RunStore(args.store), None
+    if args.prepared is not None:
+        records = find_stored(plan, specs, case, args.prepared, store, progress)
+    if records is None:
+        with open_measurer(specs, case, args.root, args.profile, args.store, progress, traces) as measurer:
+            records = measure_block(plan, measurer)
     write_block(records, args.out)
     progress.finish()
     return 0
@@ -44,6 +49,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_case_argument(parser)
     parser.add_argument("--plan", type=Path, required=True, help="table `plan` of the round (parquet)")
     parser.add_argument("--block", required=True, metavar="PHASE-ROUND-NUMBER", help="which block of the plan")
+    parser.add_argument(
+        "--prepared",
+        type=Path,
+        help="what `prepare` wrote for the round: a block whose runs are all stored then does not wait for its device",
+    )
     parser.add_argument("--profile", type=Path, required=True, help="device profile (JSON)")
     parser.add_argument("--store", type=Path, required=True, help="directory of the run store")
     parser.add_argument(
