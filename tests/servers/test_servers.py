@@ -13,11 +13,12 @@ from knobscope.servers import (
     ServerFailedError,
     compare_effective,
     initialise_data,
+    make_data_directory,
     open_instance,
     read_version,
     readback_request,
 )
-from knobscope.specs import Dbms, Value
+from knobscope.specs import Dbms, Lifecycle, Program, Value
 
 
 def test_effective_values_are_compared_by_meaning(postgresql: Dbms, sqlite: Dbms) -> None:
@@ -101,6 +102,52 @@ def test_postgresql_lives_and_dies_by_its_spec(postgresql: Dbms, open_directory:
             Server(instance, never_ready, {}, log) as server,
         ):
             server.wait_ready()
+
+
+@pytest.mark.real
+def test_a_server_that_logs_only_to_a_file_is_quoted(postgresql: Dbms, open_directory: Path) -> None:
+    assert postgresql.lifecycle is not None
+    data, log = open_directory / "data", open_directory / "log"
+    make_data_directory(data)
+    collected = ["-c", "logging_collector=on", "-c", "log_directory=logs", "-c", "log_filename=server.log"]
+    life = postgresql.lifecycle.model_copy(update={"start": [*postgresql.lifecycle.start, *collected]})
+    with open_instance(postgresql, data) as instance:
+        initialise_data(instance, {}, log)
+        with Server(instance, life, {}, log) as server:
+            server.wait_ready()
+            server.stop()
+        for segment in (data / "pg_wal").glob("0*"):
+            segment.unlink()
+        with pytest.raises(ServerFailedError) as silent, Server(instance, life, {}, log) as server:
+            server.wait_ready()
+        named = life.model_copy(update={"log": "{data}/logs/*.log"})
+        with pytest.raises(ServerFailedError) as quoted, Server(instance, named, {}, log) as server:
+            server.wait_ready()
+    assert "could not locate a valid checkpoint record" not in silent.value.log_tail
+    assert "could not locate a valid checkpoint record" in quoted.value.log_tail
+    assert "ready to accept connections" not in quoted.value.log_tail, "what an earlier start logged is not quoted"
+
+
+@pytest.mark.real
+def test_a_link_in_place_of_a_log_shows_nothing_that_its_server_may_not_read(
+    postgresql: Dbms, open_directory: Path
+) -> None:
+    if find_service_user() is None:
+        pytest.skip("the server runs as the user of the test")
+    secret, data = open_directory / "secret", open_directory / "data"
+    secret.write_text("not for servers")
+    secret.chmod(0o600)
+    make_data_directory(data)
+    dbms = postgresql.model_copy(update={"programs": {"sh": Program(find=["/bin/sh"], package="dash")}})
+    start = ["sh", "-c", 'ln -s "$0" "$1"; exit 1', str(secret), "{data}/log"]
+    with (
+        open_instance(dbms, data) as instance,
+        pytest.raises(ServerFailedError, match="exit code 1") as refused,
+        Server(instance, Lifecycle(start=start, log="{data}/log"), {}, open_directory / "server.log") as server,
+    ):
+        server.wait_ready()
+    assert "tail: " in refused.value.log_tail, "it was looked at"
+    assert "not for servers" not in refused.value.log_tail
 
 
 def user_ids(name: str) -> tuple[int, int]:

@@ -1,10 +1,12 @@
 """A server's life: initialise a data directory, start, wait until it answers, stop or kill."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +23,8 @@ _SAID_LONGEST = 300
 _KILLED_BY = (signal.SIGKILL, signal.SIGABRT, signal.SIGBUS, signal.SIGSEGV)
 #: Until a command that makes data, sets up or stops a server counts as stuck.
 _COMMAND_S = 3600
+#: The end of a log file that is quoted.
+_QUOTED_BYTES = 1 << 16
 
 
 class ServerFailedError(Exception):
@@ -69,6 +73,15 @@ def read_version(instance: Instance) -> str | None:
     return None if dbms.version is None else ask_version(dbms.version, dbms.programs, dbms.paths)
 
 
+def _read_sizes(pattern: str | None) -> dict[str, int]:
+    """Return the sizes of the files that match, in bytes."""
+    sizes = {}
+    for path in glob(pattern) if pattern is not None else []:  # noqa: PTH207 - the pattern is absolute
+        with contextlib.suppress(OSError):  # removed meanwhile, or a link to nothing
+            sizes[path] = Path(path).stat().st_size
+    return sizes
+
+
 class Server:
     """A running server. Use as a context manager: it is gone at the end, whatever happened."""
 
@@ -84,6 +97,8 @@ class Server:
         self.life = life
         self.log = log
         self._said = ""  # by the command that asks whether it is ready
+        self._own_log = None if life.log is None else instance.fill(life.log)
+        self._sizes = _read_sizes(self._own_log)  # a copy of loaded data has what was logged while it was loaded
         write_config_files(instance, configuration, "start")
         command = [*instance.fill_command(life.start, configuration, "start"), *map(instance.fill, arguments)]
         with open_log(log) as output:
@@ -107,10 +122,34 @@ class Server:
                 return
             if time.monotonic() > deadline:
                 words = f"; {self.life.ready[0]} says: {self._said}" if self.life.ready and self._said else ""
-                raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s{words}", read_tail(self.log))
+                raise ServerFailedError(f"no answer within {self.life.ready_timeout_s} s{words}", self.quote())
             time.sleep(0.02)
         code = self.process.returncode
-        raise ServerFailedError(f"the server ended with exit code {code}", read_tail(self.log), code)
+        raise ServerFailedError(f"the server ended with exit code {code}", self.quote(), code)
+
+    def quote(self) -> str:
+        """Return the last lines of its log, those that it wrote to files of its own since it started included.
+
+        Their names are in the spec. The server's user reads them, since that user may have put a link in their place.
+        """
+        sizes = _read_sizes(self._own_log)
+        for path, size in sizes.items():
+            known = self._sizes.get(path, 0)
+            begin = max(known if known <= size else 0, size - _QUOTED_BYTES)
+            if begin < size:
+                self._add_to_log(["/usr/bin/tail", "-c", f"+{begin + 1}", "--", path])
+        self._sizes = sizes
+        return read_tail(self.log)
+
+    def _add_to_log(self, command: list[str]) -> None:
+        """Add what a command prints to the log; one that hangs is ended."""
+        with open_log(self.log) as output:
+            process = self.instance.start(command, stdout=output, stderr=output)
+        try:
+            process.wait(_CHECK_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGUSR1)
+            process.wait()
 
     def _answers(self) -> bool:
         """Ask once whether it is ready; a check that hangs counts as no."""
@@ -125,7 +164,7 @@ class Server:
         except subprocess.TimeoutExpired:
             return False
         except OutputLimitError as error:
-            raise ServerFailedError(f"{command[0]}, which `ready` names, {error}", read_tail(self.log)) from error
+            raise ServerFailedError(f"{command[0]}, which `ready` names, {error}", self.quote()) from error
 
     def set_up(self) -> None:
         """Run what the spec wants done once, before data is loaded."""
@@ -141,11 +180,9 @@ class Server:
         try:
             code = self.process.wait(self.life.stop.timeout_s)
         except subprocess.TimeoutExpired as error:
-            raise ServerFailedError(f"no end within {self.life.stop.timeout_s} s", read_tail(self.log)) from error
+            raise ServerFailedError(f"no end within {self.life.stop.timeout_s} s", self.quote()) from error
         if code < 0 or code - 128 in _KILLED_BY:
-            raise ServerFailedError(
-                f"the server ended with exit code {code} while it stopped", read_tail(self.log), code
-            )
+            raise ServerFailedError(f"the server ended with exit code {code} while it stopped", self.quote(), code)
 
     def kill(self) -> None:
         """End the server and all its children at once; its data directory is thrown away afterwards."""

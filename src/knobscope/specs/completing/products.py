@@ -15,6 +15,7 @@ from knobscope.specs.models.device import Device
 from knobscope.specs.models.file_patterns import Files
 from knobscope.specs.models.generator import Generator
 from knobscope.specs.models.knob import Knob
+from knobscope.specs.models.lifecycle import Lifecycle
 from knobscope.specs.models.study import Sampling, Screening, Study, Sweep
 from knobscope.specs.models.workload import Workload
 from knobscope.specs.reading.base import SpecModel
@@ -61,6 +62,8 @@ FIELDS: Mapping[type[SpecModel], Mapping[str, str]] = {
         "nothing": "extends without programs paths since until introspect min_memory_mib parts threads statements "
         "rewrite session_thread",
     },
+    # Where it logs to changes nothing.
+    Lifecycle: {"data": "init start ready ready_timeout_s setup stop discard", "nothing": "log"},
     Files: {"run": "data log temp", "data run": "tables"},
     Knob: {
         "data run": "alias unit apply writing reads_back readable",

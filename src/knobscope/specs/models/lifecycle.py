@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.drivers import Driver
-from knobscope.specs.models.template import AskedKnob, Template, TemplateOrKnobs, TemplateOrPassword
+from knobscope.specs.models.template import AskedKnob, LogFiles, Template, TemplateOrKnobs, TemplateOrPassword
 from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
 Command = Annotated[list[Template], Field(min_length=1)]
@@ -30,6 +30,11 @@ class Lifecycle(SpecModel):
         default=None, description="Makes an empty data directory in {data}; {knobs} are the load-time knobs."
     )
     start: CommandWithKnobs = Field(description="Runs the server in the foreground; {knobs} are all other knobs.")
+    log: LogFiles | None = Field(
+        default=None,
+        description="Files that the server logs to, if it cannot log to standard output or standard error, as a "
+        "pattern below {data} or {socket}. When it fails, the reason of the run quotes what it has added to them.",
+    )
     ready: Command | None = Field(
         default=None, description="Ends with 0 when the server answers; without it, {port} must accept connections."
     )

@@ -80,6 +80,13 @@ def _check_item(text: str) -> str:
     return text
 
 
+def _check_place(text: str) -> str:
+    place, *names = text.split("/")
+    if place not in ("{data}", "{socket}") or not names or not {"", ".."}.isdisjoint(names):
+        raise ValueError("files below {data} or {socket}")
+    return text
+
+
 def find_wrong_texts(content: Any, location: tuple[Value, ...] = ()) -> Iterator[Misfit]:
     """Yield texts of nested data that hold other placeholders than a configuration file may."""
     if isinstance(content, str):
@@ -104,6 +111,10 @@ def names_in(texts: Sequence[str], namespace: str) -> Iterator[tuple[int, str]]:
 Template = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE))]
 #: An argument of a command that tells the version: it runs where there is no instance.
 VersionArgument = Annotated[str, AfterValidator(_allow("path"))]
+#: Files that a server writes into directories of its own.
+LogFiles = Annotated[
+    str, AfterValidator(_allow("data", "socket")), AfterValidator(_check_place), AfterValidator(check_one_line)
+]
 #: A property of a client, which travels in a private file.
 TemplateOrPassword = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE, "password"))]
 #: A line of a private file.

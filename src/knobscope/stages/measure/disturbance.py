@@ -45,6 +45,8 @@ def notice_disturbance(instance: Instance, server: Server | None, limit: MemoryL
     try:
         yield
     except (RunFailedError, ServerFailedError, GeneratorError) as error:
+        if server is not None:
+            server.quote()  # for whoever reads its log: its clients may have noticed first
         sign = None if limit.has_killed else _find_sign(error, instance, server)
         if sign is None:
             raise

@@ -25,7 +25,7 @@ from knobscope.devices import (
     read_filesystem,
 )
 from knobscope.generators import LoadResult, SessionOperation
-from knobscope.processes import find_service_user, make_shared_directory, number_threads, read_tail
+from knobscope.processes import find_service_user, make_shared_directory, number_threads
 from knobscope.servers import (
     Instance,
     Server,
@@ -276,7 +276,7 @@ def _carry_out(
         trees += read_trees(instance)
         _record_files(bench, profile, trees, tables, record)
         if server is not None and not server.is_alive:
-            raise RunFailedError("invalid", "the server died during the run", read_tail(log))
+            raise RunFailedError("invalid", "the server died during the run", server.quote())
         result = client.result()
         check_watched(late_s, result.window_s)
         record["statements"] = list_statements(result.statements, before, after, workload)

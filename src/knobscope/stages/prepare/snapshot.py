@@ -37,7 +37,6 @@ from knobscope.processes import (
     find_service_user,
     find_system_error,
     make_shared_directory,
-    read_tail,
     share_files,
     write_shared,
 )
@@ -226,7 +225,7 @@ def _load(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = server.process.wait(0.5)  # its clients notice first
                 message = f"the server ended with exit code {code}: {error}"
-                raise ServerFailedError(message, read_tail(log), code) from error
+                raise ServerFailedError(message, server.quote(), code) from error
             raise
         server.stop()
     return version
