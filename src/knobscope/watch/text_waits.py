@@ -38,7 +38,8 @@ def format_classes(waits: Rows, chains: Rows) -> str:
         busy_us = sum(part.micros for part in in_server(parts))
         idle_us = sum(part.micros for part in parts if part.reason == IDLE)
         times = f"{plural(threads, 'thread')}, {format_seconds((busy_us + idle_us) / 1e6)}"
-        idle = f", of that {format_seconds(idle_us / 1e6)} waiting for a client" if idle_us else ""
+        whom = "for a client" if name == SESSION else "to be woken"
+        idle = f", of that {format_seconds(idle_us / 1e6)} waiting {whom}" if idle_us else ""
         shares = describe_shares(parts) if busy_us else "nothing"
         asleep_us = sum(part.micros for part in parts if part.reason in _ASLEEP)
         lines[f"{name} ({times}{idle}): {shares}"] = (name == SESSION, busy_us - asleep_us)
