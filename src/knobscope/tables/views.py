@@ -234,18 +234,20 @@ RUN_VIEWS: dict[str, str] = {
         FROM judged
     """,
     # What the block layer can tell of a case. `obstacle`: a code for why nothing can be concluded from it, else NULL;
-    # `watched`: how many runs there are, were watched, lost events, whether waits were watched, and which share of a
-    # shared device's I/O is of unknown origin (NULL where that is too little to be mentioned).
+    # `watched`: how many runs there are, were watched, lost events, whether waits were watched, also of threads
+    # that serve clients (`sessions`), and which share of a shared device's I/O is of unknown origin (NULL where that is
+    # too little to be mentioned).
     "visibility": """
         WITH counted AS (
             SELECT c.*, count(r.run_id) AS runs,
                 count(*) FILTER (monitor = 'bpf') AS bpf_runs, count(waits_s) AS waits_runs,
+                count(*) FILTER (r.run_id IN (SELECT run_id FROM run_waits)) AS session_runs,
                 count(*) FILTER (monitor = 'bpf' AND lost_events > 0) AS lossy_runs,
                 coalesce(median(unattributed_share) FILTER (monitor = 'bpf'), 0) AS unattributed
             FROM cases c LEFT JOIN (SELECT * FROM ok_runs WHERE phase = 'sweep') r USING (dbms, device, workload)
             GROUP BY ALL
         )
-        SELECT * EXCLUDE (runs, bpf_runs, waits_runs, lossy_runs, unattributed),
+        SELECT * EXCLUDE (runs, bpf_runs, waits_runs, session_runs, lossy_runs, unattributed),
             CASE
                 WHEN runs = 0 THEN 'no_sweep'
                 WHEN bpf_runs = 0 THEN 'not_watched'
@@ -253,7 +255,7 @@ RUN_VIEWS: dict[str, str] = {
                 WHEN NOT dedicated AND unattributed > most_unattributed() THEN 'foreign'
             END AS obstacle,
             {
-                runs: runs, bpf: bpf_runs, lossy: lossy_runs, waits: waits_runs > 0,
+                runs: runs, bpf: bpf_runs, lossy: lossy_runs, waits: waits_runs > 0, sessions: session_runs > 0,
                 foreign_share: CASE WHEN NOT dedicated AND unattributed > told_unattributed() THEN unattributed END
             } AS watched
         FROM counted JOIN serving_threads() USING (dbms, device, workload)

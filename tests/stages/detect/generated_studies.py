@@ -119,7 +119,7 @@ class StudyMaker:
     stalls: float = 0.0  # share of runs in which something else makes it several times as long
     pauses: bool = True  # whether there are moments without writes
     threads: int = 2  # of the client
-    sessions: int | None = None  # threads that serve the clients; None: one each
+    sessions: int | None = None  # threads that serve the clients; None: one each; 0: no thread is known to
     waits: tuple[tuple[str, float], ...] = ()  # of sessions at the sentinel, as in Truth; none: not watched
     cpu_us: float = 800.0  # per operation, at the sentinel
 
@@ -336,7 +336,8 @@ class StudyMaker:
         changes, rows = dict(truth.waits), []
         for reason, micros in self.waits:
             time = run["operations"] * (micros + changes.get(reason, 0.0)) * np.exp(rng.normal(0, self.noise))
-            for name, threads, time_us in (("session", self.sessions or self.threads, time), ("checkpointer", 1, 1e6)):
+            own = ("any" if self.sessions == 0 else "session", self.sessions or self.threads, time)
+            for name, threads, time_us in (own, ("checkpointer", 1, 1e6)):
                 row = {"run_id": run["run_id"], "thread_class": name, "reason": reason, "time_us": time_us}
                 rows.append(row | {"threads": threads, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
         return rows

@@ -76,6 +76,22 @@ def test_counts_decide_where_a_listener_passes_operations_on(judge_one: Judge) -
     assert "the additional flushes" in rows[1]["sentence"]
 
 
+def test_waits_of_threads_that_serve_no_client_are_not_blamed_on_clients(judge_one: Judge) -> None:
+    """With all threads in one class, it is this that leaves the cause open, and not what may hide a wait."""
+    case = {"truth": {("page", "16"): Truth(SLOWER, flushes=0.4)}}
+    more = {
+        "noise": 0.006,
+        "repeats": 4,
+        "knobs": ("page",),
+        "cpu_us": 50.0,
+        "flushes": 1.0,
+        "columns": {"waits_s": 10.0},
+    }
+    findings = judge_one("flush", [case], case, **more, waits=WAITS, sessions=0).set_index(["knob", "value"])
+    assert findings["verdict"]["page", "16"] == "insufficient"
+    assert "Waits do not tell, since no thread is known to serve a client" in findings["sentence"]["page", "16"]
+
+
 def test_an_fsync_that_also_waits_for_writes_is_not_ruled_out(judge_one: Judge) -> None:
     """Of 984 us more, 150 are for flushes and 400 for writes, which flushes may have delayed."""
     waits = (("flush", 150.0), ("write", 400.0), ("cpu", 430.0))
