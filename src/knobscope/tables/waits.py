@@ -9,7 +9,8 @@ class WaitRow(RunColumns, total=False):
     """Where the time of threads went in a run: per class of threads, the rows add up to their wall time.
 
     Classes are those that `threads` of the DBMS's spec names; a thread that serves clients and that no pattern names is
-    of class `session`, another one of a class of its own name without its number. With `watch: [waits]`.
+    of class `session`, another one of a class of its own name without its number. In the database of a study, sessions
+    that pass operations on to other threads are of class `listener`. With `watch: [waits]`.
     """
 
     thread_class: Annotated[Text, "Class of threads; `session` are those that serve clients."]

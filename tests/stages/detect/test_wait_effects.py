@@ -77,3 +77,28 @@ def test_who_serves_is_what_the_default_configuration_shows(study: Study, tmp_pa
     with duckdb.connect(str(copied)) as database:
         database.execute("UPDATE waits SET threads = 1 WHERE run_id IN (SELECT run_id FROM runs WHERE NOT is_sentinel)")
     assert replace(study, database=copied).query("SELECT serving FROM serving_threads()")["serving"].item() == 2
+
+
+@pytest.mark.parametrize(
+    ("latency_us", "sessions", "known"),
+    [
+        (3000.0, 1, 0),  # of which the thread does 100 us, and 400 us for all four clients
+        (600.0, 1, 1),  # an event loop: a client waits for the operations of the others, too
+        (3000.0, 4, 1),  # a thread for each client: the rest of its time is the client's
+    ],
+)
+def test_a_thread_that_passes_operations_on_has_no_budget(
+    make_study: Make, latency_us: float, sessions: int, known: int
+) -> None:
+    """It is woken by clients, but what it waits for is not what they wait for: workers have the rest of the time."""
+    study = make_study(
+        knobs=("sync",),
+        truth=TRUTH,
+        waits=(("cpu", 100.0), ("network", 900.0)),
+        threads=4,
+        sessions=sessions,
+        columns={"latency_mean_us": latency_us},
+    )
+    served = study.query("SELECT serving, watched.sessions AS known FROM visibility")
+    assert (served["serving"].item(), served["known"].item()) == (4 if not known else sessions, bool(known))
+    assert study.query("SELECT count(wait_cpu_us_per_op) > 0 AS known FROM run_metrics")["known"].item() == bool(known)

@@ -21,6 +21,7 @@ from knobscope.stages.detect.effects import add_effects, add_frame
 from knobscope.stages.detect.guards import set_aside_runs
 from knobscope.stages.detect.interference import measure_interference
 from knobscope.stages.detect.io_related import add_io_related
+from knobscope.stages.detect.listeners import rename_listeners
 from knobscope.stages.detect.pairs import add_pair_effects
 from knobscope.stages.detect.setup import setup_rows
 from knobscope.stages.detect.tuning import add_tuned
@@ -110,6 +111,7 @@ def build_database(files: StudyFiles, specs: StudySpecs, out: Path) -> None:
                 add(connection, paths, specs)
         connection.execute(_FOLLOW_PROFILES)
         insert_rows(connection, "cases", _case_rows(connection, specs))
+        rename_listeners(connection, specs)
         insert_rows(connection, "knobs", _knob_rows(specs))
         insert_rows(connection, "setup", setup_rows(specs))
         for case in specs.cases:
