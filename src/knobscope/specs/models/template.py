@@ -19,7 +19,7 @@ PLACEHOLDERS = {
     "config": "a private directory that holds the files under `config_files`",
     "password": "a random password, made for this data directory (only in `connection.properties`, `environment` and "
     "`config_files`)",
-    "password_file": "a private file that holds the password",
+    "password_file": "a private file that holds the password, on a line",
     "path.NAME": "what was found for NAME under `paths`",
     "knobs": "the knobs that are written as arguments; an argument of its own (only in `init`, `start` and the "
     "commands of a generator)",
