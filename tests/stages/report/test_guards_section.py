@@ -37,7 +37,7 @@ def test_controls_without_an_effect_are_good_news(render_head: Render, specs: St
         of=with_controls(specs, "wal_autocheckpoint"),
     )
     said = sureness(page, "Negative controls")
-    assert said.startswith("Negative controls 1 knobs that cannot change anything (wal_autocheckpoint): none of ")
+    assert said.startswith("Negative controls 1 knob that cannot change anything (wal_autocheckpoint): none of ")
     assert said.endswith("comparisons appears as a finding good")
     assert "can change nothing, and yet" not in answer(page)
 

@@ -199,6 +199,7 @@ def _controls(controls: Controls | None) -> Iterator[Sureness]:
         alarms = format_count(controls.alarms) if controls.alarms else "none"
         predicate = "appears as a finding" if controls.alarms < 2 else "appear as findings"
         compared = plural(controls.comparisons, "comparison")
-        meaning = f"knobs that cannot change anything ({controls.names}): {alarms} of {compared} {predicate}"
+        subject = "knob" if len(controls.knobs) == 1 else "knobs"
+        meaning = f"{subject} that cannot change anything ({controls.names}): {alarms} of {compared} {predicate}"
         level = "poor" if controls.alarms else "good"
         yield Sureness("Negative controls", format_count(len(controls.knobs)), meaning, level, "no finding")
