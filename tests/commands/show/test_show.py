@@ -176,7 +176,7 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(results: Pat
     record = {**record_of("feed00", 9, throughput_ops=100.0, waits_s=0.5), "waits": waits, "wait_chains": []}
     RunStore(results / "store").save("feed00", record)  # type: ignore[arg-type]
     shown = prints("show", "feed00")
-    assert "an operation in the server: 600 µs, of which 600 µs flush" in shown
+    assert "sessions spend on an operation: 600 µs, of which 600 µs flush" in shown
     assert "session (2 threads, 0.12 s, of that 0.09 s waiting for a client): 100 % flush" in shown
     assert "checkpointer (2 threads, 0.05 s, of that 0.05 s waiting to be woken): nothing" in shown
     classes = [line.split()[0] for line in shown.splitlines() if line.startswith("  ") and "thread" in line]

@@ -119,7 +119,7 @@ def _waits(shown: ShownRun) -> str:
     operations = (run.get("throughput_ops") or 0) * (run.get("waits_s") or 0)
     parts = sum_parts(rows, chains, operations=operations) if operations else []
     latency_us = run.get("latency_mean_us")
-    budget = [f"an operation in the server: {describe_budget(parts, latency_us)}"] if parts else []
+    budget = [f"sessions spend on an operation: {describe_budget(parts, latency_us)}"] if parts else []
     return "\n".join([*budget, *([format_classes(rows, chains)] if rows else [])])
 
 
