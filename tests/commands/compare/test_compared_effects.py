@@ -79,6 +79,21 @@ def test_one_block_cannot_tell(make_database: Make, compare: Compare, changed: C
     assert found["sync", "none"].verdict == "no_difference"  # and hinders nothing else
 
 
+def test_an_effect_that_did_not_show_again_is_compared_with_nothing(
+    make_database: Make, compare: Compare, changed: Callable[..., Path]
+) -> None:
+    refuted = changed(
+        make_database(seed=2),
+        "INSERT INTO what_ifs BY NAME SELECT dbms, device, workload, knob, value, 'none' AS property, "
+        "true AS is_gone FROM effects WHERE metric = 'throughput_ops' AND knob = 'buffer'",
+    )
+    comparison = compare(make_database(seed=1), refuted)
+    one = by_value(comparison)["buffer", "32"]
+    assert (one.verdict, one.reason) == ("unknown", "in B it did not reproduce in new runs")
+    assert by_value(comparison)["page", "1"].verdict == "no_difference"
+    assert by_value(comparison, "latency_p95_us")["buffer", "32"].verdict == "no_difference"  # not measured again
+
+
 def test_another_default_is_compared_on_a_value_that_both_measured(
     make_database: Make, compare: Compare, changed: Callable[..., Path]
 ) -> None:

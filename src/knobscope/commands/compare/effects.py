@@ -197,7 +197,7 @@ def _choose_reference(left: Mapping[Key, Row], right: Mapping[Key, Row], a: Key,
 
 
 def _has(rows: Mapping[Key, Row], key: Key, default: Key) -> bool:
-    return key == default or (key in rows and rows[key]["standard_error"] is not None)
+    return key == default or (key in rows and _read(rows[key]).error is not None)
 
 
 def _text_of(key: Key, left: Mapping[Key, Row], right: Mapping[Key, Row], a: str, b: str, default: Key) -> str:
@@ -221,6 +221,8 @@ def _against(rows: Mapping[Key, Row], reference: Key, default: Key) -> dict[Key,
 
 
 def _read(row: Row) -> Estimate:
+    if row["is_gone"]:
+        return Estimate(row["estimate"], None, 1.0, "it did not reproduce in new runs")
     if row["standard_error"] is not None and row["estimate"] is not None:
         return Estimate(row["estimate"], row["standard_error"], max(row["degrees"] or 1.0, 1.0))
     if not row["runs"]:

@@ -20,7 +20,10 @@ _OF_SESSIONS = f"WHERE thread_class = '{SESSION}' AND run_id IN (SELECT run_id F
 _WANTED = {
     "runs": "SELECT run_id, study, dbms, device, workload, block_id, session, phase, is_sentinel, config_id, status, "
     "started_at, machine, dbms_version, tier, monitor, operations, waits_s, throughput_ops, latency_p95_us FROM runs",
-    "effects": f"FROM effects WHERE metric IN {METRICS}",
+    # An effect on throughput that did not show again in new runs is what chance made of it, in the sweep.
+    "effects": "SELECT *, metric = 'throughput_ops' AND EXISTS (FROM what_ifs w WHERE is_gone AND other_device IS NULL "  # noqa: S608
+    "AND (w.dbms, w.device, w.workload, w.knob, w.value) = (e.dbms, e.device, e.workload, e.knob, e.value)) AS is_gone "
+    f"FROM effects e WHERE metric IN {METRICS}",
     "waits": f"SELECT run_id, thread_class, reason, time_us, through_us FROM waits {_OF_SESSIONS}",  # noqa: S608
     "wait_chains": f"SELECT run_id, thread_class, via_class, reason, time_us FROM wait_chains {_OF_SESSIONS}",  # noqa: S608
     "blocks": "FROM blocks",
