@@ -182,7 +182,12 @@ def test_no_mismatch_comes_with_the_effects_that_noise_would_hide(render_head: R
         "UPDATE effects SET low = estimate - 0.01, high = estimate + 0.01 WHERE metric = 'throughput_ops'",
     )
     words = answer(page)
-    assert "Effects on throughput of less than 5 % could not be seen (threshold min_effect)." in words
+    assert "Effects on throughput of less than 5 % do not count (threshold min_effect)." in words
+
+
+def test_an_effect_that_is_sure_and_small_is_not_denied(render_head: Render) -> None:
+    small = "UPDATE effects SET estimate = 0.03, q_value = 0.001 WHERE metric = 'throughput_ops'"
+    assert "No knob changes throughput by 5 % or more, beyond noise." in answer(render_head(small))
 
 
 def test_a_ranking_that_predicts_no_configuration_promises_only_what_stands_out(render_head: Render) -> None:

@@ -99,7 +99,10 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
         elif data.value(
             "SELECT count(q_value) FROM effects WHERE metric = 'throughput_ops' AND durability IS DISTINCT FROM true"
         ):
-            yield "Of the settings without additional risk for committed data, none changes throughput beyond noise."
+            yield (
+                "Of the settings without additional risk for committed data, none changes throughput by "
+                f"{_least_effect(data)} or more, beyond noise."
+            )
         yield from _unflushed(data, first)
 
 
@@ -108,10 +111,14 @@ def _without_clear_effect(data: StudyData) -> str:
         "SELECT count(estimate), count(q_value) FROM effects WHERE metric = 'throughput_ops'"
     ).fetchall()
     if known:
-        return "No knob changes throughput beyond noise."
+        return f"No knob changes throughput by {_least_effect(data)} or more, beyond noise."
     if measured:
         return "No effect of a knob can be told from noise: none has an interval, for which two blocks are needed."
     return "No effect of a single knob has been measured."
+
+
+def _least_effect(data: StudyData) -> str:
+    return format_share(data.specs.study.thresholds.min_effect)
 
 
 def _other_leader(data: StudyData, first: Row) -> Iterator[str]:
@@ -216,9 +223,10 @@ def _visible(data: StudyData, findings: FindingsSection) -> Iterator[str]:
     width = data.value("SELECT median(high - low) / 2 FROM effects WHERE metric = 'throughput_ops' AND low IS NOT NULL")
     if width is not None and not findings.mismatches:
         least = log1p(data.specs.study.thresholds.min_effect)
-        why = "half of a typical 95 % interval" if width > least else "threshold `min_effect`"
+        hidden = "could not be seen (half of a typical 95 % interval)"
+        limit = hidden if width > least else "do not count (threshold `min_effect`)"
         size = describe_change(max(width, least), "", "").strip()
-        yield f"Effects on throughput of less than {size} could not be seen ({why})."
+        yield f"Effects on throughput of less than {size} {limit}."
 
 
 def _example(findings: FindingsSection) -> str:
