@@ -47,9 +47,10 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         made.execute(
             "CREATE TABLE sweep_runs (dbms TEXT, device TEXT, workload TEXT, block_id TEXT, config_id TEXT, "
             "reference_id TEXT, is_sentinel BOOLEAN, knob TEXT, value TEXT, status TEXT, throughput_ops DOUBLE, "
-            "session TEXT)"
+            "session TEXT, run_id TEXT AS (block_id || config_id))"
         )
         made.execute("CREATE TABLE unusual_groups (block_id TEXT, session TEXT)")
+        made.execute("CREATE TABLE set_aside_runs (run_id TEXT)")
         made.execute(
             "CREATE TABLE effects (dbms TEXT, device TEXT, workload TEXT, knob TEXT, value TEXT, metric TEXT, "
             "estimate DOUBLE, standard_error DOUBLE, degrees DOUBLE, q_value DOUBLE, durability BOOLEAN)"
@@ -99,6 +100,16 @@ def test_a_slower_tier_asks_for_what_it_takes_more_than_the_lower_one(
     assert first.remainder.mean == pytest.approx(1000, rel=0.01)
     assert (second.is_level, second.is_default, second.configuration) == (True, False, OFF)
     assert second.remainder.mean == pytest.approx(100, rel=0.01)
+
+
+def test_a_block_that_is_no_part_of_the_effects_says_nothing_of_the_lower_tier(
+    specs: StudySpecs, connection: duckdb.DuckDBPyConnection
+) -> None:
+    slower = finding("slower_tier", lower_device="hdd-7200", higher_device="nvme-consumer")
+    connection.execute("UPDATE sweep_runs SET throughput_ops = throughput_ops / 4 WHERE block_id = 'hdd-7200 1.02'")
+    connection.execute("INSERT INTO set_aside_runs SELECT run_id FROM sweep_runs WHERE block_id = 'hdd-7200 1.02'")
+    (asked,) = ask_questions([slower], specs, connection, most=4, what_if=4)
+    assert asked.remainder.mean == pytest.approx(1000, rel=0.02)
 
 
 def test_an_effect_and_the_speed_of_the_same_value_are_two_questions(

@@ -61,6 +61,7 @@ _TIMES = """
     SELECT avg(1e6 / throughput_ops) FROM sweep_runs r
     WHERE status = 'ok' AND throughput_ops > 0 AND (dbms, device, workload) = ($dbms, $device, $workload)
         AND CASE WHEN $knob IS NULL THEN is_sentinel ELSE (knob, value) = ($knob, $value) END
+        AND NOT EXISTS (FROM set_aside_runs s WHERE s.run_id = r.run_id)
         AND NOT EXISTS (
             FROM unusual_groups u WHERE u.block_id = r.block_id AND u.session IS NOT DISTINCT FROM r.session
         )
