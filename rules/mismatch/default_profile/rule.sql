@@ -13,38 +13,40 @@
 --        by the kind of requests. One row per case, without a knob.
 -- None: the device is busy, or waited for, for less than that, or enough_used of its ability is used.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
---        unknown origin, or the device has no profile, or the runs use more than most_used of the ability in it, which
---        means that something else slowed the device down while it was measured; no run of the default configuration
---        has queue depths; depth holds the device back, and nearly as many requests are in flight as there are client
---        threads (waiting_clients of them), whose operations read less than reads_at_once times each, so they never
---        have more outstanding; whether depth does is unknown; all processors of the machine are busy for
---        busy_processors of the time, or, without watched waits, for as long as least_waiting leaves, so no device would
---        make it much faster (unless clients, no more of them than processors, were watched waiting for the device for
---        least_waiting of their time: none of them waits for a processor meanwhile); where waits were not watched, CPU
---        time leaves clients less than least_waiting of their time to wait for the device, or is unknown; where they
---        were, clients were seen to wait for it for less, and may wait for it behind locks and threads that were not
---        followed. CPU time is that of the block (its median run) in which it is longest, so that no verdict rests on
---        how slow the machine was in the others.
+--        unknown origin, or the device has no profile, or one without the rate of reads (or writes) that are more than a
+--        twentieth of the requests; nobody knows how long the windows were, or how often it flushes and how long that
+--        takes; the runs use more than most_used of the ability in the profile, which means that something else slowed
+--        the device down while it was measured; no run of the default configuration has queue depths; depth holds the
+--        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
+--        whose operations read less than reads_at_once times each, so they never have more outstanding; whether depth
+--        does is unknown; all processors of the machine are busy for busy_processors of the time, or, without watched
+--        waits, for as long as least_waiting leaves, so no device would make it much faster (unless clients, no more of
+--        them than processors, were watched waiting for the device for least_waiting of their time: none of them waits
+--        for a processor meanwhile); where waits were not watched, CPU time leaves clients less than least_waiting of
+--        their time to wait for the device, or is unknown; where they were, clients were seen to wait for it for less,
+--        and may wait for it behind locks and threads that were not followed. CPU time is that of the block (its median
+--        run) in which it is longest, so that no verdict rests on how slow the machine was in the others.
 -- Penalty: none: one profile does not show what the DBMS would gain.
 -- Cannot see: whether a faster device would make the DBMS faster; work that a device does on its own; how long requests
 --        of a loop or modelled device wait for a processor of this machine, which does their work.
 WITH ability AS (
     SELECT device,
         max(iops) FILTER (pattern IN ('randread', 'read')) AS read_iops,
-        max(bytes_per_s) FILTER (pattern IN ('randread', 'read')) AS read_bytes,
+        max(coalesce(bytes_per_s, iops * block_bytes)) FILTER (pattern IN ('randread', 'read')) AS read_bytes,
         max(iops) FILTER (pattern IN ('randwrite', 'write')) AS write_iops,
-        max(bytes_per_s) FILTER (pattern IN ('randwrite', 'write')) AS write_bytes
+        max(coalesce(bytes_per_s, iops * block_bytes)) FILTER (pattern IN ('randwrite', 'write')) AS write_bytes
     FROM device_curve
     GROUP BY device
 ),
 
 counted AS (
     SELECT b.dbms, b.device, b.workload, run_id, block_id, busy_share, run_depths.busy_depth,
-        coalesce(sum(requests) FILTER (op = 'read'), 0) / any_value(window_s) AS reads,
-        coalesce(sum(bytes) FILTER (op = 'read'), 0) / any_value(window_s) AS read_bytes,
-        coalesce(sum(requests) FILTER (op = 'write'), 0) / any_value(window_s) AS writes,
-        coalesce(sum(bytes) FILTER (op = 'write'), 0) / any_value(window_s) AS write_bytes,
-        coalesce(sum(requests) FILTER (op = 'flush'), 0) / any_value(window_s) AS flushes,
+        any_value(window_s) FILTER (op IS NOT NULL) AS seconds,  -- of a run without requests nothing was recorded
+        coalesce(sum(requests) FILTER (op = 'read'), 0) / seconds AS reads,
+        sum(bytes) FILTER (op = 'read') / seconds AS read_bytes,
+        coalesce(sum(requests) FILTER (op = 'write'), 0) / seconds AS writes,
+        sum(bytes) FILTER (op = 'write') / seconds AS write_bytes,
+        sum(requests) FILTER (op = 'flush') / seconds AS flushes,  -- our monitor has a row also of none
         any_value(f.mean_us) AS flush_us,
         any_value(reads_per_op) AS reads_per_op,
         any_value(machine_cpu_share) AS processors,
@@ -101,12 +103,15 @@ judged AS (
         -- Where reads still rise at the end of what was tried, at least so many can be under way.
         coalesce(saturating_depth, best_queue_depth) AS full_depth,
         coalesce(c.flush_us, d.flush_p50_us, fsync_p50_us) AS us_per_flush,  -- as in these runs, if they tell
-        -- What nothing is known of counts as not used.
-        coalesce(greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes), 0) AS reading,
-        coalesce(greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes), 0) AS writing,
+        -- Of hardly any requests nothing need be known; of others number and size, and what the device can do of either.
+        CASE WHEN c.reads <= 0.05 * (c.reads + c.writes) THEN coalesce(greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes), 0)
+             WHEN c.read_bytes IS NOT NULL THEN greatest(c.reads / a.read_iops, c.read_bytes / a.read_bytes) END AS reading,
+        CASE WHEN c.writes <= 0.05 * (c.reads + c.writes) THEN coalesce(greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes), 0)
+             WHEN c.write_bytes IS NOT NULL THEN greatest(c.writes / a.write_iops, c.write_bytes / a.write_bytes) END AS writing,
         reading + writing AS used,
         -- The median of their number may be that of another run than the median of their time.
-        least(coalesce(flushes * us_per_flush / 1e6, 0), busy) AS flushing,
+        CASE WHEN flushes = 0 THEN 0
+             WHEN flushes * us_per_flush IS NOT NULL THEN least(flushes * us_per_flush / 1e6, busy) END AS flushing,
         coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
         -- The share of the clients' time in which they may wait for the device: as watched, and where that leaves it open
         -- no more than CPU time does.
@@ -132,7 +137,9 @@ judged AS (
             WHEN v.obstacle IS NOT NULL THEN v.obstacle
             WHEN c.runs IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
+            WHEN used IS NULL AND busy >= getvariable('least_waiting') AND NOT is_seldom_waited THEN 'no_rates'
             WHEN used > getvariable('most_used') THEN 'profile_too_low'
+            WHEN is_mismatch AND coalesce(waiting_for_flushes, flushing) IS NULL THEN 'no_flushes'
             WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
             WHEN is_mismatch AND NOT coalesce(is_told, true) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'

@@ -19,8 +19,9 @@
 --        the additional CPU time is ten times what putting requests in order takes.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
---        shares; no more writes and no more bytes read in order per second; without waits, several clients, whose CPU time
---        accounts for the loss only if they share a processor; more additional CPU time than putting requests in order takes.
+--        shares; no more writes and no more bytes read in order per second, or an unknown number; without waits, several
+--        clients, whose CPU time accounts for the loss only if they share a processor, or flushes that were not counted or
+--        take an unknown time; more additional CPU time than putting requests in order takes.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (
@@ -95,9 +96,9 @@ compared AS (
         1e6 / t.reference * abs(exp(-t.estimate) - 1) AS difference_us,
         serving * difference_us AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
-        -sign(t.estimate) * f.estimate
-            * (coalesce(of_slower(t.estimate, value_us, reference_us), usual_us, 0)
-                + getvariable('request_cpu_us')) AS flushing_us,
+        -sign(t.estimate) * f.estimate AS more_flushes,
+        coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
+        more_flushes * (coalesce(flush_us, 0) + getvariable('request_cpu_us')) AS flushing_us,
         -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS writing_us,
         of_slower(t.estimate, value_in_order, default_in_order) AS in_order,
         of_slower(t.estimate, value_order_us, default_order_us) AS order_us
@@ -123,9 +124,10 @@ judged AS (
         both_matter AND sign(cpu) = -sign(estimate) AS costs,
         coalesce(is_significant_share(write_share, write_q) AND sign(write_share) = sign(cpu), false) AS writes_ordered,
         coalesce(is_significant_share(read_share, read_q) AND sign(read_share) = sign(cpu), false) AS reads_ordered,
-        writes_ordered AND coalesce(write_rate_rise / write_rise > 0.5 AND abs(write_rate_rise) > write_margin, true)
+        -- Where one side has none in order, the rise has no logarithm, and is one of the rate.
+        writes_ordered AND coalesce(write_rate_rise / write_rise > 0.5 AND abs(write_rate_rise) > write_margin, write_rise IS NULL)
             AS by_writes,
-        reads_ordered AND coalesce(read_rate_rise / read_rise > 0.5, true) AS by_reads,
+        reads_ordered AND coalesce(read_rate_rise / read_rise > 0.5, read_rise IS NULL) AS by_reads,
         CASE
             WHEN computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share') THEN 'flushes'
             WHEN computed IS NULL AND flushes_q <= getvariable('fdr')
@@ -135,6 +137,7 @@ judged AS (
             WHEN coalesce(computed_high, cpu_us / nullif(difference_us, 0), 0) < getvariable('cpu_share') THEN 'time'
             WHEN 10 * order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
         END AS explained_by,
+        are_flushes_unknown(computed, flushes_q, more_flushes, flush_us) AS unknown_flushes,
         coalesce(order_us < getvariable('cpu_share') * cpu_us, false) AS is_much_work,
         -- Clients spend their time on something else. That holds even if there are too few requests to know their order.
         coalesce(is_significant(estimate, q_value) AND computed_high < getvariable('cpu_share'), false)
@@ -154,7 +157,7 @@ judged AS (
 verdicts AS (
     SELECT *,
         costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
-        can_be AND NOT is_much_work AND coalesce(
+        can_be AND NOT is_much_work AND NOT unknown_flushes AND coalesce(
             computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us, false
         ) AS is_mismatch,
         CASE
@@ -166,9 +169,11 @@ verdicts AS (
             WHEN coalesce(write_q, read_q) IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR rules_out_effect(cpu_low, cpu_high)
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
+            WHEN can_be AND unknown_flushes THEN 'no_flushes'
             WHEN can_be AND is_much_work THEN 'much_work'
             WHEN can_be AND computed IS NULL THEN 'shared_processors'
             WHEN can_be THEN 'noise_of_waits'
+            WHEN costs AND reads_ordered AND read_rate_rise IS NULL AND read_rise IS NOT NULL THEN 'unknown_rate'
             WHEN costs AND (writes_ordered OR reads_ordered) THEN 'same_rate'
             WHEN costs THEN 'noise_of_order'
             WHEN is_significant(estimate, q_value) THEN 'noise_of_cpu'

@@ -18,8 +18,8 @@
 --        unknown origin, or the device has no profile, or no write unit was found (each reported once per case); no
 --        interval, or too wide a one, for an effect or for the time that clients wait; without watched waits, such
 --        writes do not become more frequent per second, so the slowdown may be what changes them, no thread waits for
---        them, or CPU time is unknown, or may account for the difference; a special value whose number of such writes
---        would decide.
+--        them, or CPU time is unknown, or may account for the difference, or flushes were not counted, or take an unknown
+--        time; a special value whose number of such writes would decide.
 -- Penalty: throughput of the better value / that of the worse, within what the share of such writes allows.
 -- Cannot see: whether the size is the cause: values that change the size of writes may change more. Experiments test
 --        that.
@@ -120,6 +120,7 @@ judged AS (
                 WHEN flushes_q <= getvariable('fdr') THEN more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) END
                 > 1 - getvariable('fill_share'), false
         ) AS by_flushes,
+        are_flushes_unknown(by_time, flushes_q, more_flushes, flush_us) AS unknown_flushes,
         coalesce(matters AND by_time['high'] < getvariable('fill_share'), false) AS time_ruled_out,
         coalesce(is_significant_share(share, share_q) AND sign(share) = -sign(estimate), false) AND NOT too_few
             AS against_share,
@@ -153,7 +154,9 @@ verdicts AS (
     SELECT *,
         within(CASE WHEN by_share OR by_number THEN writes_share ELSE of_filling END, coalesce(not_cpu, 1)) AS cause_share,
         matters AND (by_share OR by_number OR by_filling) AND NOT by_flushes AS holds,
-        holds AND (by_time IS NOT NULL OR coalesce(not_cpu >= getvariable('fill_share'), false)) AS is_mismatch,
+        holds AND (
+            by_time IS NOT NULL OR (coalesce(not_cpu >= getvariable('fill_share'), false) AND NOT unknown_flushes)
+        ) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
@@ -161,6 +164,7 @@ verdicts AS (
             WHEN number_q IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND (by_flushes OR too_few)) OR time_ruled_out
                 THEN NULL
+            WHEN matters AND unknown_flushes THEN 'no_flushes'
             WHEN matters AND by_time IS NOT NULL AND (against_share OR with_number OR can_fill) THEN 'noise_of_waits'
             WHEN holds AND not_cpu IS NULL THEN 'no_cpu'
             WHEN holds THEN 'cpu'

@@ -118,6 +118,11 @@ MACROS: dict[str, str] = {
     """,
     # Time decides where it can.
     "share_of_cause(by_time, by_counts)": "coalesce(by_time, by_counts)",
+    # Whether additional flushes may take the time, and nobody knows: no waits tell, and they were not counted, or what
+    # each takes is unknown. Our monitor counts them always, a table of others may not.
+    "are_flushes_unknown(by_time, q, more, us)": """
+        by_time IS NULL AND coalesce(q IS NULL OR (q <= getvariable('fdr') AND more > 0 AND us IS NULL), false)
+    """,
     # Whether a share makes a cause of what was counted. By time: it is as large as asked for. By counts: it can be, and
     # half of that is more than a slowdown brings about.
     "is_cause(share, asked)": """
@@ -194,7 +199,7 @@ TABLE_MACROS: dict[str, str] = {
             FROM waits GROUP BY run_id
         )
         SELECT dbms, device, workload,
-            coalesce(max(waited_s / coalesce(waits_s, window_s)), 0) / nullif(any_value(serving), 0) AS elsewhere
+            max(coalesce(waited_s, 0) / coalesce(waits_s, window_s)) / nullif(any_value(serving), 0) AS elsewhere
         FROM waited JOIN runs USING (run_id) JOIN serving_threads() USING (dbms, device, workload)
         GROUP BY ALL
     """,  # noqa: S608 - a name of ours

@@ -326,8 +326,8 @@ BLOCK_VIEWS: dict[str, str] = {
         WITH counted AS (
             SELECT run_id, sum(sync) FILTER (op = 'write') / any_value(window_s) AS waited,
                 -- Earlier versions counted the requests alone.
-                sum(coalesce(sequential_bytes, sequential_share * bytes)) FILTER (op = 'read') / any_value(window_s)
-                    AS in_order
+                sum(coalesce(sequential_bytes, coalesce(sequential_share, sequential_requests / nullif(requests, 0))
+                    * bytes)) FILTER (op = 'read') / any_value(window_s) AS in_order
             FROM io_profile JOIN watched_runs USING (run_id) GROUP BY run_id
         ), sides AS (
             SELECT b.dbms, b.device, b.workload, b.knob, b.value, side,
