@@ -11,17 +11,17 @@
 --        the time that clients compute or wait for a processor) accounts for cpu_share or more of the additional time
 --        of an operation, as its client sees it. Not if its additional flushes or writes account for the rest of that
 --        time or more: a flush with its average time in the slower one's runs (if no run has it, after 4 KiB on this
---        device; if waits were watched, the time that clients waited for flushes), and each of both with request_cpu_us,
---        since they take CPU of their own. Nor if cpu_share of the additional CPU time is more than putting the slower
+--        device; if waits were watched, the time that clients waited for flushes), or may do so when each takes
+--        request_cpu_us of CPU of its own. Nor if cpu_share of the additional CPU time is more than putting the slower
 --        one's requests in order takes: request_cpu_us each, and order_cpu_us for a KiB.
 -- None: the intervals rule out that throughput, CPU or both shares change by an amount that matters, or throughput and
---        CPU per operation move the same way; flushes, writes, or something other than CPU explain the loss, or cpu_share of
---        the additional CPU time is ten times what putting requests in order takes.
+--        CPU per operation move the same way; or flushes, or something other than CPU, explain the loss.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin (each reported once per case); no interval, or too wide a one, for throughput, CPU or both
 --        shares; no more writes and no more bytes read in order per second, or an unknown number; without waits, several
 --        clients, whose CPU time accounts for the loss only if they share a processor, or flushes that were not counted or
---        take an unknown time; more additional CPU time than putting requests in order takes.
+--        take an unknown time; more additional CPU time than putting requests in order takes; additional flushes or writes,
+--        whose CPU time may account for the loss.
 -- Penalty: throughput of the better one / that of the worse.
 -- Cannot see: work for order that costs no CPU, such as waiting for requests to merge.
 WITH seen AS (
@@ -98,8 +98,10 @@ compared AS (
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
         -sign(t.estimate) * f.estimate AS more_flushes,
         coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
-        more_flushes * (coalesce(flush_us, 0) + getvariable('request_cpu_us')) AS flushing_us,
-        -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS writing_us,
+        more_flushes * coalesce(flush_us, 0) AS flushing_us,
+        -- At most; the CPU time of these requests is not known.
+        flushing_us + more_flushes * getvariable('request_cpu_us') AS most_flushing_us,
+        -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS most_writing_us,
         of_slower(t.estimate, value_in_order, default_in_order) AS in_order,
         of_slower(t.estimate, value_order_us, default_order_us) AS order_us
     FROM seen
@@ -132,13 +134,16 @@ judged AS (
             WHEN computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share') THEN 'flushes'
             WHEN computed IS NULL AND flushes_q <= getvariable('fdr')
                 AND flushing_us >= (1 - getvariable('cpu_share')) * difference_us THEN 'flushes'
-            WHEN is_significant(writes, writes_q) AND writing_us >= (1 - getvariable('cpu_share')) * slow_us
-                THEN 'writes'
             WHEN coalesce(computed_high, cpu_us / nullif(difference_us, 0), 0) < getvariable('cpu_share') THEN 'time'
-            WHEN 10 * order_us < getvariable('cpu_share') * cpu_us THEN 'other_work'
         END AS explained_by,
         are_flushes_unknown(computed, flushes_q, more_flushes, flush_us) AS unknown_flushes,
         coalesce(order_us < getvariable('cpu_share') * cpu_us, false) AS is_much_work,
+        coalesce(
+            computed IS NULL AND flushes_q <= getvariable('fdr')
+                AND most_flushing_us >= (1 - getvariable('cpu_share')) * difference_us, false
+        ) OR coalesce(
+            is_significant(writes, writes_q) AND most_writing_us >= (1 - getvariable('cpu_share')) * slow_us, false
+        ) AS may_be_requests,
         -- Clients spend their time on something else. That holds even if there are too few requests to know their order.
         coalesce(is_significant(estimate, q_value) AND computed_high < getvariable('cpu_share'), false)
             AS time_ruled_out,
@@ -157,7 +162,7 @@ judged AS (
 verdicts AS (
     SELECT *,
         costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
-        can_be AND NOT is_much_work AND NOT unknown_flushes AND coalesce(
+        can_be AND NOT is_much_work AND NOT unknown_flushes AND NOT may_be_requests AND coalesce(
             computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us, false
         ) AS is_mismatch,
         CASE
@@ -171,6 +176,7 @@ verdicts AS (
                 OR (both_matter AND NOT costs) OR order_ruled_out OR (costs AND explained_by IS NOT NULL) THEN NULL
             WHEN can_be AND unknown_flushes THEN 'no_flushes'
             WHEN can_be AND is_much_work THEN 'much_work'
+            WHEN can_be AND may_be_requests THEN 'more_requests'
             WHEN can_be AND computed IS NULL THEN 'shared_processors'
             WHEN can_be THEN 'noise_of_waits'
             WHEN costs AND reads_ordered AND read_rate_rise IS NULL AND read_rise IS NOT NULL THEN 'unknown_rate'
