@@ -40,7 +40,8 @@ enum { LOST_THREAD, LOST_TIME, LOST_FILE, LOST_STACK, LOSSES };
 // What a system call waits for when it sleeps, and whether a thread in it wakes others that wait for a peer or a signal.
 // `is_plain`: a wait for I/O in it is for the request that ends it, whatever the stack, which costs more than all else.
 // `count_in`: the argument (from 1 on) with the number of descriptors that it waits for; without any it only sleeps.
-struct call_t { u8 kind, is_signal, has_timeout, is_plain, count_in; };
+// `is_epoll`: its first argument is the epoll descriptor that it waits in.
+struct call_t { u8 kind, is_signal, has_timeout, is_plain, count_in, is_epoll; };
 // `is_io`: the kernel says that it waits for I/O. `is_for_thread`: another followed thread woke it, whatever it slept in.
 // `request`: operation + 1 of the request whose end woke it.
 struct what_t {
@@ -84,7 +85,8 @@ struct thread_t {
     u32 id, process, is_helper, file_epoch;
     char name[16];
     struct recent_t recent[RECENT];
-    u64 gap[6];
+    u64 epoll;                // 1 + the epoll descriptor that it waited in last; 0: none
+    u64 gap[5];
     struct piece_t past[PIECES];
     u64 trail[7];
 };
@@ -207,6 +209,7 @@ static __always_inline void renew(struct thread_t *t, struct config_t *c)
         return;
     t->epoch = c->epoch;
     t->served = 0;
+    t->epoll = 0;
     for (int i = 0; i < OWN_STATES; i++)
         t->own[i] = (struct own_t){};
     for (int i = 0; i < RECENT; i++)

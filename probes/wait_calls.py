@@ -21,6 +21,7 @@ class WaitCall:
     has_timeout: bool = False
     is_plain: bool = False  # a wait for I/O in it is for the request that ends it
     count_in: int = 0  # argument, from 1 on, with the number of descriptors that it waits for
+    is_epoll: bool = False  # its first argument is an epoll descriptor
 
 
 #: Name -> call; every other one is _IN_KERNEL.
@@ -35,9 +36,9 @@ WAIT_CALLS: dict[str, WaitCall] = {
     "ppoll": WaitCall(number_call(271, 73), _FOR_PEER, **_TIMED, count_in=2),
     "select": WaitCall(number_call(23, None), _FOR_PEER, **_TIMED, count_in=1),
     "pselect6": WaitCall(number_call(270, 72), _FOR_PEER, **_TIMED, count_in=1),
-    "epoll_wait": WaitCall(number_call(232, None), _FOR_PEER, **_TIMED),
-    "epoll_pwait": WaitCall(number_call(281, 22), _FOR_PEER, **_TIMED),
-    "epoll_pwait2": WaitCall(number_call(441, 441), _FOR_PEER, **_TIMED),
+    "epoll_wait": WaitCall(number_call(232, None), _FOR_PEER, **_TIMED, is_epoll=True),
+    "epoll_pwait": WaitCall(number_call(281, 22), _FOR_PEER, **_TIMED, is_epoll=True),
+    "epoll_pwait2": WaitCall(number_call(441, 441), _FOR_PEER, **_TIMED, is_epoll=True),
     "rt_sigtimedwait": WaitCall(number_call(128, 137), _FOR_PEER, **_TIMED),
     "rt_sigsuspend": WaitCall(number_call(130, 133), _FOR_PEER),
     "pause": WaitCall(number_call(34, None), _FOR_PEER),

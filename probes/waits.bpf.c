@@ -76,6 +76,10 @@ static __always_inline void block(struct config_t *c, struct thread_t *t, struct
     struct call_t *call = get_kind(t->what.call);
     if (only_sleeps(call))
         t->what.call = SLEEP;
+    if (call && call->is_epoll) {
+        u64 registers = bpf_task_pt_regs(bpf_get_current_task_btf());
+        t->epoll = 1 + FOLLOW(registers, REGISTER_0, u32);
+    }
     if (call && call->kind != IN_KERNEL)
         return;
     if (!is_told(t, call) || t->ends_seen % IN_A_ROW < LOOKED_AT)

@@ -142,7 +142,7 @@ class WaitProbe:
             if number is not None:
                 kinds[number] = call.kind
                 leaf = self._program["calls"].Leaf(
-                    call.kind, call.is_signal, call.has_timeout, call.is_plain, call.count_in
+                    call.kind, call.is_signal, call.has_timeout, call.is_plain, call.count_in, call.is_epoll
                 )
                 self._program.put("calls", number, leaf)
         self._program.put("calls", _SLEEP, self._program["calls"].Leaf(kind=FOR_TIME))
@@ -209,6 +209,7 @@ class WaitProbe:
             "wall_us": wall / 1e3,
             "is_followed": not thread.is_helper,
             "served": thread.served if is_current else 0,
+            "epoll": thread.epoll - 1 if is_current and thread.epoll else None,
         }
 
     def _list_files(self, reasons: _Reasons) -> list[Row]:

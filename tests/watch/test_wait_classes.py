@@ -100,6 +100,26 @@ def test_the_first_pattern_counts_then_clients_then_the_name(name: str, title: s
     assert class_of_thread(PATTERNS, name, title, serves=serves) == found
 
 
+def test_threads_that_take_turns_in_one_epoll_descriptor_serve_no_client_by_themselves() -> None:
+    """As in a program in Go; a descriptor of the same number in another process is another one."""
+    threads = [
+        *(thread(tid, 1000.0, pid=1, name="etcd", served=9, epoll=4) for tid in (1, 2)),
+        thread(3, 1000.0, pid=7, name="redis-server", served=9, epoll=4),
+        thread(4, 1000.0, pid=7, name="bio", epoll=4),
+        thread(5, 1000.0, pid=7, name="postgres", title="postgres: a b [local] idle", served=9, epoll=4),
+    ]
+    waits = [waited(row["tid"], "flush", 1000.0) for row in threads]
+    rows, _ = sum_waits(cast(Profile, {"wait_threads": threads[:4], "waits": waits[:4]}), PATTERNS)
+    assert {row["thread_class"]: row["threads"] for row in rows} == {"etcd": 2, "session": 1, "bio": 1}
+    rows, _ = sum_waits(cast(Profile, {"wait_threads": threads, "waits": waits}), PATTERNS)
+    assert {row["thread_class"]: row["threads"] for row in rows} == {  # a pattern decides whatever was seen
+        "etcd": 2,
+        "redis-server": 1,
+        "bio": 1,
+        "session": 1,
+    }
+
+
 #: Titles and names as the servers that were started had them.
 @pytest.mark.parametrize(
     ("name", "title", "found"),

@@ -29,6 +29,20 @@ for _ in range(300):
     os.fdatasync(file)
     time.sleep(0.002)
 """
+#: Threads 0 and 1 wait in one descriptor, 2 in another one, 3 in none.
+_EPOLL = """
+import ctypes, select, threading, time
+shared, own = select.epoll(), select.epoll()
+def wait(number, epoll):
+    ctypes.CDLL(None).prctl(15, b"waits-%d" % number)
+    for _ in range(20):
+        epoll.poll(0.02) if epoll else time.sleep(0.02)
+threads = [threading.Thread(target=wait, args=pair) for pair in enumerate((shared, shared, own, None))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
 _PAUSE_US = 100_000  # each thread sleeps so long at its end
 
 
@@ -184,6 +198,15 @@ def test_threads_that_sleep_all_the_time_have_the_reason_of_their_call(watch: Wa
     times = {row["tid"]: row["time_us"] for row in profile["waits"] if row["reason"] == "timer"}  # type: ignore[typeddict-item]
     assert set(walls) == set(times) == {sleeper.pid for sleeper in sleepers}
     assert all(times[tid] == pytest.approx(wall, rel=0.01) for tid, wall in walls.items())
+
+
+def test_threads_that_wait_in_one_epoll_descriptor_tell_its_number(watch: Watch) -> None:
+    profile = watch_jobs(watch, Gated([sys.executable, "-c", _EPOLL]))
+    threads = [row for row in profile["wait_threads"] if row["name"].startswith("waits-")]  # type: ignore[typeddict-item]
+    found = {row["name"]: row["epoll"] for row in threads}
+    assert found["waits-0"] == found["waits-1"] is not None
+    assert found["waits-2"] not in (found["waits-0"], None)
+    assert next(row for row in profile["wait_threads"] if row["name"] == "waits-3")["epoll"] is None  # type: ignore[typeddict-item]
 
 
 def test_who_waits_for_a_sleeper_waits_for_its_timer(run: Run) -> None:

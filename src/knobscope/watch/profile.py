@@ -56,6 +56,7 @@ class CountedThread(TypedDict):
     wall_us: float  # what the window saw of it
     is_followed: bool  # False: a thread of the kernel whose work is followed, as jbd2's
     served: int  # times that a process that is not followed woke it while it waited for a client
+    epoll: NotRequired[int | None]  # descriptor of its process that it waited in last
     written_bytes: NotRequired[int]  # that it made the kernel write; only without BPF, which knows the files
     write_calls: NotRequired[int]  # system calls that write, likewise
 

@@ -84,6 +84,7 @@ class _Sleep:
     reason: str
     place: str = ""
     is_flush: bool = False
+    epoll: int | None = None
 
 
 @dataclass
@@ -100,6 +101,7 @@ class _Thread:
     seen: Counter[_Key] = field(default_factory=Counter)
     places: Counter[tuple[str, str]] = field(default_factory=Counter)
     served: int = 0
+    epoll: int | None = None
     was_idle: bool = False
     name: str = ""
     title: str = ""
@@ -211,6 +213,7 @@ class WaitSampler:
             thread.was_idle = is_idle
             if found is not None:
                 sleeping[tid] = found
+                thread.epoll = found.epoll if found.epoll is not None else thread.epoll
         flushing = next((tid for tid, sleep in sleeping.items() if sleep.is_flush), 0)
         for tid, sleep in sleeping.items():
             key = (0, 0, sleep.reason)
@@ -235,7 +238,8 @@ class WaitSampler:
         if where is not None and not int(words[where], 16) & 0xFFFFFFFF:
             reason = "timer"
         if reason == "epoll":
-            return _Sleep("network" if self._has_socket(pid, int(words[1], 16)) else "lock")
+            descriptor = int(words[1], 16)
+            return _Sleep("network" if self._has_socket(pid, descriptor) else "lock", epoll=descriptor)
         if not is_deep:
             return _Sleep("network" if reason in _ON_FILES else reason)
         if number == _NO_CALL:
@@ -274,6 +278,7 @@ def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
         "wall_us": thread.wall_us,
         "is_followed": True,
         "served": thread.served,
+        "epoll": thread.epoll,
         "written_bytes": thread.last_written[0] - thread.first_written[0],
         "write_calls": thread.last_written[1] - thread.first_written[1],
     }

@@ -1,6 +1,7 @@
 """Joins what single threads waited for to classes of threads: rows of tables `waits` and `wait_chains`."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knobscope.tables import RunRow
@@ -35,7 +36,7 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
     classes. Where the parts of a thread do not reach its wall time, the rest is `unknown`.
     """
     threads = profile.get("wait_threads", [])
-    classes = {thread["tid"]: _class_of(thread, patterns) for thread in threads}
+    classes = _find_classes(threads, patterns)
     counts = {name: list(classes.values()).count(name) for name in classes.values()}
     remaining_us = {thread["tid"]: thread["wall_us"] for thread in threads}
     by_reason: dict[tuple[str, str], _Sum] = {}
@@ -56,10 +57,24 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
     return _rows(by_reason, counts), _chains(by_chain)
 
 
-def _class_of(thread: CountedThread, patterns: Mapping[str, str]) -> str:
-    own = patterns if thread["is_followed"] else {}
-    serves = thread["is_followed"] and thread["served"] > 0
-    return class_of_thread(own, thread["name"], thread["title"], serves=serves)
+def _find_classes(threads: Sequence[CountedThread], patterns: Mapping[str, str]) -> dict[int, str]:
+    """Return the class of each thread by its number.
+
+    Threads that take turns to wait in one epoll descriptor, as those of a program in Go, run any work of their process:
+    what such a thread waits for is not what one client waits for, so none of them serves clients by itself.
+    """
+    waiting = Counter((thread["pid"], thread.get("epoll")) for thread in threads if thread["served"] > 0)
+    return {
+        thread["tid"]: class_of_thread(
+            patterns if thread["is_followed"] else {},
+            thread["name"],
+            thread["title"],
+            serves=thread["is_followed"]
+            and thread["served"] > 0
+            and (thread.get("epoll") is None or waiting[thread["pid"], thread.get("epoll")] == 1),
+        )
+        for thread in threads
+    }
 
 
 def _rows(sums: Mapping[tuple[str, str], _Sum], counts: Mapping[str, int]) -> list[WaitRow]:
@@ -102,7 +117,8 @@ def make_wait_columns(profile: Profile, patterns: Mapping[str, str], window_s: f
     operation connects anew, a session lives for a part of the window.
     """
     threads = profile.get("wait_threads", [])
-    sessions = [thread["wall_us"] / 1e6 for thread in threads if _class_of(thread, patterns) == SESSION]
+    classes = _find_classes(threads, patterns)
+    sessions = [thread["wall_us"] / 1e6 for thread in threads if classes[thread["tid"]] == SESSION]
     longest = max((thread["wall_us"] / 1e6 for thread in threads), default=None)
     lost = profile.get("lost_waits")
     return {
