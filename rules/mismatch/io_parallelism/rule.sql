@@ -10,14 +10,15 @@
 --        waits were watched, clients surely wait for its reads and writes for least_waited of their time or more. One
 --        row per case, without a knob.
 -- None: the default is not confined, or a value of a knob is not and no run of the default is as free as one of its
---        runs, or the device does no more at any depth, or clients
---        wait for less, at most.
+--        runs, and has more than one request in flight for most of its busy time, or used_share; or the device does no
+--        more at any depth, or clients wait for less, at most.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; one client thread, which waits for each of its operations, of which none reads enough_reads
 --        times or more on average, so it never has more outstanding, and most of the time no more is in flight; the device is busy for less than least_busy of the
 --        time, or for less than least_waited of it while waits were not watched, so it is unknown whether anything
 --        waits for it; clients surely wait for less and may wait for more, hidden by locks or timers; no value of a knob
---        was measured together with the default.
+--        was measured together with the default; the default, or the freest value, is not confined, but has only one
+--        request in flight for most of its busy time.
 -- Penalty: what throughput gains at most if the time in which the device is busy (if waits were watched, no more than
 --        clients wait for its reads and writes) becomes as much shorter as the device
 --        does more random requests, of the kind that most of them are, at its best depth than at depth one. If writes
@@ -56,7 +57,9 @@ judged AS (
         -- depth two it leaves the half unused. What that is worth, its profile says.
         coalesce((depth - 1) / nullif(greatest(saturating_depth - 1, 0), 0) >= getvariable('used_share'), false)
             AS fills_device,
-        (single_file OR one_queue) AND NOT fills_device AS confined
+        (single_file OR one_queue) AND NOT fills_device AS confined,
+        -- Between the two nobody knows whether the device lacks requests: 91 % instead of 97 % is more, and still little.
+        fills_device OR coalesce(depth_one < 0.5, false) AS is_free
     FROM configurations c LEFT JOIN device_profile USING (device)
 ),
 
@@ -67,12 +70,13 @@ tried AS (
         count(*) AS configurations,
         count(DISTINCT j.knob) AS knobs,
         count(*) FILTER (frees) AS freed,
+        max(is_free) FILTER (frees) AS is_any_free,
         arg_max(
             {
                 knob: j.knob, value: j.value, depth: j.depth, one_share: j.one_share, top_queue_share: j.top_queue,
                 throughput: exp(estimate) - 1, throughput_low: exp(low) - 1, throughput_high: exp(high) - 1
             },
-            coalesce(estimate, '-infinity'::DOUBLE)
+            {is_free: is_free, gain: coalesce(estimate, '-infinity'::DOUBLE)}
         ) FILTER (frees) AS best
     FROM (
         SELECT v.*,
@@ -121,6 +125,9 @@ cases_judged AS (
             WHEN confined AND coalesce(configurations, 0) = 0 AND NOT coalesce(does_no_more, false)
                 AND NOT is_seldom_waited THEN 'untried'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT is_seldom_waited AND device_gain IS NULL THEN 'no_profile'
+            WHEN coalesce(does_no_more, false) OR is_seldom_waited THEN NULL
+            WHEN confined AND freed > 0 AND NOT is_any_free THEN 'hardly_freed'
+            WHEN NOT confined AND NOT is_free THEN 'hardly_more'
         END AS obstacle
     FROM visibility v
     LEFT JOIN (FROM judged WHERE knob IS NULL) s USING (dbms, device, workload)

@@ -264,8 +264,8 @@ LOADED = [((4.0, 1.0, 1.0), "mismatch"), ((2.0, 1.0, 1.5), "none"), ((1.0, 1.0),
 
 @pytest.mark.parametrize(("loads", "verdict"), LOADED)
 def test_io_parallelism_by_hardware_queues(judge_one: Judge, loads: tuple[float, ...], verdict: str) -> None:
-    cases = [{"queue_loads": one} for one, _ in LOADED]
-    row = only_row(judge_one("io_parallelism", cases, {"queue_loads": loads}))
+    cases = [{"queue_loads": one, "depth_one": 0.4} for one, _ in LOADED]
+    row = only_row(judge_one("io_parallelism", cases, {"queue_loads": loads, "depth_one": 0.4}))
     assert row.verdict == verdict
     if verdict == "mismatch":
         assert "the most loaded queue carries 67 %" in row.sentence
@@ -274,12 +274,12 @@ def test_io_parallelism_by_hardware_queues(judge_one: Judge, loads: tuple[float,
 QUEUED: list[tuple[Any, ...]] = [
     ({"depth_one": 0.99}, "mismatch", "only one request in flight for 99 %"),
     ({"depth_one": 0.97, "device_gain": 2.0, "saturating_depth": None}, "mismatch", "2x as many random reads"),
+    ({"depth_one": 0.87}, "insufficient", "more than one at a time, but for most of the busy time only one"),
     (
-        {"depth_one": 0.87},
+        {"depth_one": 0.4},
         "none",
         "more than one at a time (only one for less than 95 % of the busy time), but fewer than the device could serve",
     ),
-    ({"depth_one": 0.5}, "none", "only one request in flight for 50 %"),
     ({"depth_one": 0.5, "saturating_depth": 3.0}, "none", "the device needs 3 in flight to reach its full rate"),
     (
         {"depth_one": 0.99, "device_gain": 1.01, "saturating_depth": 1.0},
