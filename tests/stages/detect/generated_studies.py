@@ -333,11 +333,10 @@ class StudyMaker:
 
     def _waits(self, run: dict[str, Any], truth: Truth, rng: np.random.Generator) -> list[dict[str, Any]]:
         """Return where the time of sessions went, and that of a thread in the background, which counts for nothing."""
-        changes, rows = dict(truth.waits), []
+        changes, rows, own = dict(truth.waits), [], "any" if self.sessions == 0 else "session"
         for reason, micros in self.waits:
             time = run["operations"] * (micros + changes.get(reason, 0.0)) * np.exp(rng.normal(0, self.noise))
-            own = ("any" if self.sessions == 0 else "session", self.sessions or self.threads, time)
-            for name, threads, time_us in (own, ("checkpointer", 1, 1e6)):
+            for name, threads, time_us in ((own, self.sessions or self.threads, time), ("checkpointer", 1, 1e6)):
                 row = {"run_id": run["run_id"], "thread_class": name, "reason": reason, "time_us": time_us}
                 rows.append(row | {"threads": threads, "waits": 1, "through_us": 0.0, "longest_us": 1.0})
         return rows

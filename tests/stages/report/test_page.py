@@ -12,6 +12,7 @@ import pytest
 from pages import SVG, XHTML, Page, render, words_of
 
 from knobscope.errors import UserError
+from knobscope.figures import measure_intervals, with_pauses
 from knobscope.specs import StudySpecs
 from knobscope.stages.report import render_report
 from knobscope.stages.report.page import make_environment
@@ -345,16 +346,12 @@ def test_origins_add_up_even_where_foreign_requests_are_counted_apart(render_cha
 
 
 def test_pauses_of_a_series_are_drawn_as_zero() -> None:
-    from knobscope.figures import measure_intervals, with_pauses
-
     points = [(0.1, 5.0), (0.2, 5.0), (0.6, 4.0), (0.7, 4.0)]
     step, _ = measure_intervals([time for time, _ in points])
     assert [value for _, value in with_pauses(points, step, 0.72)] == [5.0, 5.0, 0.0, 0.0, 4.0, 4.0]
 
 
 def test_a_series_reaches_from_the_start_of_the_window_to_its_end() -> None:
-    from knobscope.figures import with_pauses
-
     assert with_pauses([(0.5, 3.0)], 0.1, 1.04) == [
         *(pytest.approx(point) for point in ((0.1, 0.0), (0.4, 0.0), (0.5, 3.0), (0.6, 0.0), (1.04, 0.0)))
     ]
@@ -362,8 +359,6 @@ def test_a_series_reaches_from_the_start_of_the_window_to_its_end() -> None:
 
 
 def test_a_short_interval_makes_no_pause_of_the_others() -> None:
-    from knobscope.figures import measure_intervals, with_pauses
-
     points = [(0.1, 5.0), (0.2, 5.0), (0.3, 4.0), (0.36, 3.0)]
     step, lengths = measure_intervals([time for time, _ in points])
     assert with_pauses(points, step, 0.36) == points
