@@ -131,6 +131,7 @@ def judge(
         number = int(row["workload"].partition(MARK)[2])
         assert number not in judged, "a case has one finding"
         sentence = re.sub(rf"{MARK}\d+", "", Sentences({}).say(rule, row))
+        assert not re.search(r"\w\(", sentence), sentence  # a tag of the template takes the end of its line away
         judged[number] = row["verdict"], sentence
     return judged
 
