@@ -31,7 +31,7 @@ def specs() -> dict[str, tuple[bytes, str]]:
     study = (GOOD / "studies").glob("*.yaml")
     text = next(study).read_text()
     return {
-        "bomb": (BOMB.encode(), "an alias"),
+        "bomb": (BOMB.encode(), "the alias *"),
         "tag": (b"name: !!python/object/apply:os.system [id]\n", "the tag !!python/object/apply:os.system"),
         "pickle": (pickle.dumps(Opens()), "found"),
         "number": (b"name: " + b"9" * 5000 + b"\n", "expected an integer of 64 bits"),

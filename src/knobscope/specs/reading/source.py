@@ -113,7 +113,8 @@ class _Loader(yaml.SafeLoader):
         """Refuse aliases and tags."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.composer.ComposerError(None, None, "an alias", event.start_mark)  # type: ignore[arg-type]
+            found = f"the alias *{_shorten(event.anchor or '')} (specs have no aliases)"
+            raise yaml.composer.ComposerError(None, None, found, event.start_mark)  # type: ignore[arg-type]
         if getattr(event, "tag", None) is not None:
             shown = event.tag.replace("tag:yaml.org,2002:", "!!")
             raise yaml.composer.ComposerError(None, None, f"the tag {_shorten(shown)}", event.start_mark)
