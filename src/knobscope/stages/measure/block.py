@@ -51,24 +51,45 @@ def find_stored(
     rows = cast("list[PlanRow]", plan.sort_values("position").to_dict("records"))
     default = next(row for row in rows if row["is_sentinel"])
 
-    def load(row: PlanRow) -> tuple[RunRecord | None, int | None]:
+    def identify(row: PlanRow) -> tuple[str, int | None]:
         version = snapshots[row["load_id"]].get("version", "")  # none of data that could not be loaded
         configuration, sentinel = json.loads(row["configuration"]), next(sentinels) if row["is_sentinel"] else None
-        return store.load(run_id_of(specs, case, configuration, version, row, sentinel)), sentinel
+        return run_id_of(specs, case, configuration, version, row, sentinel), sentinel
 
-    stored = [load(row) for row in rows]
-    is_over = any(sentinel == 0 and _has_failed(record) for record, sentinel in stored)
-    if any(record is None for record, _ in stored) and not is_over:
+    stored = _load_block([identify(row) for row in rows], lambda: identify(default)[0], store)
+    if stored.missing:
         return None
+    stored.tell(progress, {row["config_id"]: json.loads(row["configuration"]) for row in rows})
+    return sorted(stored.records, key=lambda record: record["run"]["position"])
+
+
+@dataclass(frozen=True)
+class _StoredBlock:
+    """What the store has of a block, the runs of the default configuration that sessions have added included."""
+
+    records: list[RunRecord]
+    added: int
+    missing: set[str]  # ids of planned runs that are still to be measured
+
+    def tell(self, progress: BlockProgress, configurations: Mapping[str, Mapping[str, Value]]) -> None:
+        """Say that these runs are not measured again; `configurations` by their ids."""
+        progress.planned += self.added
+        for record in self.records:
+            progress.skip(record["run"], configurations[record["run"]["config_id"]])
+
+
+def _load_block(
+    planned: Sequence[tuple[str, int | None]], next_default: Callable[[], str], store: RunStore
+) -> _StoredBlock:
+    """Load planned runs (id, number among those of the default configuration), and those that sessions have added."""
+    stored = {run_id: store.load(run_id) for run_id, _ in planned}
     added = []
-    while (record := load(default)[0]) is not None:
+    while (record := store.load(next_default())) is not None:
         added.append(record)
-    progress.planned += len(added)
-    records = [*(record for record, _ in stored if record is not None), *added]
-    configurations = {row["config_id"]: json.loads(row["configuration"]) for row in rows}
-    for record in records:
-        progress.skip(record["run"], configurations[record["run"]["config_id"]])
-    return sorted(records, key=lambda record: record["run"]["position"])
+    # As where it was measured: there is nothing to compare with.
+    is_over = any(sentinel == 0 and _has_failed(stored[run_id]) for run_id, sentinel in planned)
+    missing = set() if is_over else {run_id for run_id, record in stored.items() if record is None}
+    return _StoredBlock([*(one for one in stored.values() if one is not None), *added], len(added), missing)
 
 
 @dataclass(frozen=True)
@@ -139,26 +160,15 @@ class Measurer:
         """Return the records of a whole block, as the function measure_block does."""
         planned = [self._identify(row) for row in rows]
         default = next(row for row in rows if row["is_sentinel"])
-        stored = {plan.run_id: self.store.load(plan.run_id) for plan in planned}
-        added = list(self._find_added(default))
-        self.progress.planned += len(added)
-        records = [*(record for record in stored.values() if record is not None), *added]
-        configurations = {plan.run_id: plan.configuration for plan in planned}
-        for record in records:
-            run = record["run"]
-            self.progress.skip(run, configurations.get(run["run_id"], self.progress.default))
-        missing = [plan for plan in planned if stored[plan.run_id] is None]
-        # As where it was measured: there is nothing to compare with.
-        is_over = any(plan.sentinel == 0 and _has_failed(stored[plan.run_id]) for plan in planned)
-        if missing and not is_over:
+        stored = _load_block(
+            [(plan.run_id, plan.sentinel) for plan in planned], lambda: self._identify(default).run_id, self.store
+        )
+        self._sentinels[default["block_id"]] -= 1  # the one that was not there is the next to be added
+        stored.tell(self.progress, {plan.row["config_id"]: plan.configuration for plan in planned})
+        records, missing = stored.records, [plan for plan in planned if plan.run_id in stored.missing]
+        if missing:
             records += self._measure_session(missing, [record["run"] for record in records], default)
         return sorted(records, key=lambda record: record["run"]["position"])
-
-    def _find_added(self, default: PlanRow) -> Iterator[RunRecord]:
-        """Yield the runs of the default configuration that earlier sessions have added to the block."""
-        while (record := self.store.load(self._identify(default).run_id)) is not None:
-            yield record
-        self._sentinels[default["block_id"]] -= 1  # the one that was not there is the next to be added
 
     def _measure_session(
         self, missing: list[_Planned], finished_runs: Sequence[RunRow], default: PlanRow
