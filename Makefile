@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # The parts of `make lint`, which wait for nothing of each other.
 LINTS := lint-style lint-types lint-layers lint-rules lint-c
-.PHONY: help setup parts test-packages study fleet check test test-long test-fleet test-cluster test-attach test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
+.PHONY: help setup parts test-packages compiled-tests study fleet check test test-long test-fleet test-cluster test-attach test-kernels verdicts faults lint $(LINTS) format lock docs pictures site audit clean
 
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -54,10 +54,15 @@ check: lint ## check style and types, run the quick tests that need no server, d
 	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster and not long"
 
 test: ## set everything up, check style and types, run the tests: what CI does
-	@$(MAKE) --no-print-directory -j --output-sync parts test-packages lint
+	@$(MAKE) --no-print-directory -j --output-sync parts test-packages lint compiled-tests
 	@$(MAKE) --no-print-directory setup
 	$(MAKE) -C devmodel test
 	$(PYTEST) -n 4
+
+# Once, while others check: the processes of a test run, which begin at the same time, would each compile all tests. What
+# is wrong with a test the run itself says.
+compiled-tests: .venv/.installed
+	@-$(PYTEST) -n 0 --collect-only -qqq >/dev/null
 
 test-packages: | .venv/.packages
 	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
