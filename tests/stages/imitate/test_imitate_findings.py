@@ -4,7 +4,7 @@ import argparse
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -239,8 +239,12 @@ def test_what_was_only_measured_again_is_tested_still(database: duckdb.DuckDBPyC
     assert found["confirmation"].startswith("It showed again. Not tested with fio: tier blames no single factor")
 
 
-@pytest.mark.real
-def test_what_cannot_be_tested_says_why(database: duckdb.DuckDBPyConnection, loop: OpenDevice) -> None:
+def test_what_cannot_be_tested_says_why_and_waits_for_no_device(database: duckdb.DuckDBPyConnection) -> None:
+    @contextmanager
+    def somebody_else_has_it() -> Iterator[list[OpenDevice]]:
+        pytest.fail("the device was opened, with nothing to test on it")
+        yield []
+
     database.execute("UPDATE runs SET monitor = 'procfs' WHERE run_id LIKE 's_'")
     database.execute("UPDATE runs SET lost_events = 3 WHERE run_id LIKE 'small%'")
     rows = [
@@ -250,7 +254,7 @@ def test_what_cannot_be_tested_says_why(database: duckdb.DuckDBPyConnection, loo
         finding("tier", "page", "4"),
         finding("io_size", "page", "4", verdict="insufficient"),
     ]
-    found = confirm(database, rows, loop)
+    found = imitate_findings(rows, RULES, database, {"loop": somebody_else_has_it()}, 1)
     assert {row["confirmed"] for row in found} == {"not_tested"}
     absent, unwatched, lossy, other, undecided = (row["confirmation"] for row in found)
     assert absent == "not tested: no successful run of the sweep has page=16, compared with the default in its block"

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from knobscope.devices import BlockDevice, OpenDevice
@@ -35,6 +36,16 @@ class _UntestableError(Exception):
     """Why a finding cannot be put to the test, in words."""
 
 
+@dataclass(frozen=True)
+class _Test:
+    """A finding that fio can put to the test, with what the study knows of its settings and its device."""
+
+    row: FindingRow
+    cause: RuleCause
+    setting: Setting
+    preferred_bytes: int
+
+
 def blamed_cause(finding: FindingRow, rules: Mapping[str, Rule]) -> RuleCause | None:
     """Return the cause that a mismatch names, if its rule blames a factor that fio can change alone."""
     rule = rules.get(finding["rule"])
@@ -53,11 +64,12 @@ def imitate_findings(
     Those that stage `remeasure` has judged keep what it said; where it only measured an effect again, what fio says
     comes after that. A refuted cause is told in the sentence.
     `rules` are those of the study, `connection` is the database that `detect` wrote. `devices` open and lock the device
-    of a name, alone, for the time in which fio is at work on it. What cannot be tested is `not_tested`, and
-    `confirmation` says why; other verdicts than mismatch have no confirmation. Raises UserError when fio is missing.
+    of a name, alone, for the time in which fio is at work on it; one where there is nothing to test is not waited for.
+    What cannot be tested is `not_tested`, and `confirmation` says why; other verdicts than mismatch have no
+    confirmation. Raises UserError when fio is missing.
     """
     rows = [row.copy() for row in findings]
-    testable = []
+    tests = []
     measured_again = []
     for row in rows:
         if row.get("confirmation") is not None:
@@ -66,56 +78,52 @@ def imitate_findings(
             measured_again.append((row, row["confirmation"]))
         row |= {"confirmed": "not_tested", "confirmation": None}
         if (cause := blamed_cause(row, rules)) is not None:
-            testable.append((row, cause))
+            try:
+                tests.append(_plan_test(row, cause, connection))
+            except _UntestableError as error:
+                row["confirmation"] = f"not tested: {error}"
         elif row["verdict"] == "mismatch":
             row["confirmation"] = f"Not tested with fio: {row['rule']} blames no single factor that fio could change."
-    if testable:
+    if tests:
         find_fio()
-    for device in dict.fromkeys(row["device"] for row, _ in testable):
-        concerned = [(row, cause) for row, cause in testable if row["device"] == device]
-        _imitate_on_device(concerned, connection, devices.get(str(device)), seconds_per_finding)
+    for device in dict.fromkeys(test.row["device"] for test in tests):
+        concerned = [test for test in tests if test.row["device"] == device]
+        _imitate_on_device(concerned, devices.get(str(device)), seconds_per_finding)
     for row, confirmation in measured_again:
         row["confirmation"] = f"{confirmation} {row['confirmation']}"
     return rows
 
 
-def _imitate_on_device(
-    tests: list[tuple[FindingRow, RuleCause]],
-    connection: "duckdb.DuckDBPyConnection",
-    opening: Opening | None,
-    seconds: float,
-) -> None:
-    """Fill in the rows of one device; one that cannot be used leaves them untested, with the reason."""
-    try:
-        if opening is None:
-            raise _UntestableError(f"device {tests[0][0]['device']} is not available")
-        with opening as (opened,), lay_out_file(opened, _FILE_BYTES) as file:
-            for number, (row, cause) in enumerate(tests, start=1):
-                label = f"imitate {row['device']} {number}/{len(tests)} {row['rule']} {name_value(row)}"
-                try:
-                    row.update(_test(row, cause, connection, file, opened.block, seconds, label))
-                except (_UntestableError, FioRefusedError) as error:
-                    row["confirmation"] = f"not tested: {error}"
-    except (_UntestableError, UserError) as error:
-        for row, _ in tests:
-            row["confirmation"] = f"not tested: {error}"  # nothing was measured yet: both come before the first test
-
-
-def _test(
-    row: FindingRow,
-    cause: RuleCause,
-    connection: "duckdb.DuckDBPyConnection",
-    file: FioFile,
-    block: BlockDevice,
-    seconds: float,
-    label: str,
-) -> FindingRow:
+def _plan_test(row: FindingRow, cause: RuleCause, connection: "duckdb.DuckDBPyConnection") -> _Test:
+    """Return the test of a finding; raises _UntestableError where the study does not know enough for one."""
     preferred = find_preferred_bytes(connection, row["device"])
     if preferred is None:
         raise _UntestableError(f"device {row['device']} has no profile")
-    part = find_aligned_part(file, preferred, block)
-    setting = _read_setting(row, cause, connection)
-    outcome = try_cause(cause.factor, setting, Stand(file, part, preferred, seconds, label))
+    return _Test(row, cause, _read_setting(row, cause, connection), preferred)
+
+
+def _imitate_on_device(tests: list[_Test], opening: Opening | None, seconds: float) -> None:
+    """Fill in the rows of one device; one that cannot be used leaves them untested, with the reason."""
+    try:
+        if opening is None:
+            raise UserError(f"device {tests[0].row['device']} is not available")
+        with opening as (opened,), lay_out_file(opened, _FILE_BYTES) as file:
+            for number, test in enumerate(tests, start=1):
+                row = test.row
+                label = f"imitate {row['device']} {number}/{len(tests)} {row['rule']} {name_value(row)}"
+                try:
+                    row.update(_run_test(test, file, opened.block, seconds, label))
+                except FioRefusedError as error:
+                    row["confirmation"] = f"not tested: {error}"
+    except UserError as error:
+        for test in tests:  # nothing was measured yet: both come before the first test
+            test.row["confirmation"] = f"not tested: {error}"
+
+
+def _run_test(test: _Test, file: FioFile, block: BlockDevice, seconds: float, label: str) -> FindingRow:
+    row, cause, setting = test.row, test.cause, test.setting
+    part = find_aligned_part(file, test.preferred_bytes, block)
+    outcome = try_cause(cause.factor, setting, Stand(file, part, test.preferred_bytes, seconds, label))
     observation = (
         f"fio repeated the I/O of {setting.name} on {row['device']} ({setting.pattern.describe()}). {outcome.sentences}"
     )
