@@ -22,7 +22,7 @@ CALQUES = {
     r"hand(s|ed|ing)? (on|over)": "pass on, pass, export",
     r"lets? (\w+ )?expect": "suggests",
     r"(is|was|are|were) not to be had": "not available",
-    r"to be had": "available, can be gained",
+    r"(to|can|cannot|could|not) be had": "available, can be gained",
     r"withdrawn|withdrew": "refuted, did not reproduce",
     r"\w+ is nobody's doing|is \w+'s doing|are \w+'s doing": "did not cause",
     r"stands? out of the noise": "stands out from the noise",

@@ -79,7 +79,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="fetch the JDBC drivers that DBMS specs name",
         description="Fetch every `connection.driver` of the DBMS specs with Maven, whose checksums must be right, into "
         "the folder drivers of .fleet (or KNOBSCOPE_FLEET), and print its directory. One that is there is left alone; "
-        "`make setup` calls this. Exit code 2 when a driver cannot be had.",
+        "`make setup` calls this. Exit code 2 when a driver is not available.",
     )
     parser.add_argument("specs", type=Path, nargs="*", metavar="SPEC", help="DBMS specs; all of specs/dbms without")
     parser.add_argument("--root", type=Path, default=Path(), help="the checkout whose specs are read")
