@@ -6,6 +6,8 @@ rule models:
         f"{RESULTS}/{{case}}/fit/prior.json",
     log:
         f"{RESULTS}/logs/{{case}}/models.log",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.prior_spec(wildcards.case),

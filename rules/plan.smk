@@ -14,6 +14,8 @@ rule plan_screening:
         f"{RESULTS}/{{case}}/plan/screen-{{round}}.parquet",
     log:
         f"{RESULTS}/logs/{{case}}/plan-screen-{{round}}.log",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.plan_spec(wildcards.case),
@@ -33,6 +35,8 @@ rule plan_sweep:
         f"{RESULTS}/{{case}}/plan/sweep-0.parquet",
     log:
         f"{RESULTS}/logs/{{case}}/plan-sweep-0.log",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),
@@ -53,6 +57,8 @@ rule plan_reinforcement:
         f"{RESULTS}/logs/{{case}}/plan-sweep-{{round}}.log",
     wildcard_constraints:
         round=r"[1-9]\d*",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=lambda wildcards: PIPELINE.sweep_spec(wildcards.case),

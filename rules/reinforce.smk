@@ -14,6 +14,8 @@ checkpoint reinforce:
         f"{RESULTS}/{{case}}/repeat/{{round}}.json",
     log:
         f"{RESULTS}/logs/{{case}}/reinforce-{{round}}.log",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=PIPELINE.reinforce_spec,

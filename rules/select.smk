@@ -13,6 +13,8 @@ checkpoint select:
         f"{RESULTS}/{{case}}/fit/{{round}}.json",
     log:
         f"{RESULTS}/logs/{{case}}/select-{{round}}.log",
+    resources:
+        machine=1,
     params:
         study=PIPELINE.study_file,
         spec=PIPELINE.fit_spec,

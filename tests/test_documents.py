@@ -121,6 +121,15 @@ def test_every_rule_file_of_the_pipeline_has_the_name_of_a_package_and_of_its_ru
         assert all(rule.split("_")[0] == file.stem for rule in rules), (file.name, rules)
 
 
+def test_no_job_computes_while_another_case_is_measured() -> None:
+    """Those that take no machine come when all cases have been measured."""
+    text = "\n".join(file.read_text() for file in sorted((ROOT / "rules").glob("*.smk")))
+    bodies = dict(re.findall(r"^(?:rule|checkpoint) (\w+):\n(.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL))
+    assert {name for name, body in bodies.items() if "machine=1," not in body} == {
+        *("detect", "remeasure_all", "imitate_all", "report")
+    }
+
+
 def anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of a page, as GitHub and the site form them."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
@@ -146,6 +155,11 @@ def test_every_page_is_in_the_navigation_once() -> None:
     listed = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = [str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")]
     assert sorted(listed) == sorted([*pages, "index.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+
+
+def test_every_shipped_workload_is_on_the_page_of_studies() -> None:
+    page = (ROOT / "docs/how-to/run-a-study.md").read_text()
+    assert [file.stem for file in (ROOT / "specs/workloads").glob("*.yaml") if f"`{file.stem}`" not in page] == []
 
 
 def test_readme_fits_a_page() -> None:
