@@ -18,7 +18,7 @@ CALQUES = {
     r"in the mean(?! ?time)": "on average",
     r"borne out|bears? \w+ (cause )?out|bears? out": "confirmed, confirms",
     r"else than": "other than",
-    r"put right": "correct",
+    r"put (that |it )?right": "correct",
     r"hand(s|ed|ing)? (on|over)": "pass on, pass, export",
     r"lets? (\w+ )?expect": "suggests",
     r"(is|was|are|were) not to be had": "not available",

@@ -29,6 +29,8 @@ def _without_wrong(data: dict[Any, Any], problems: list[SpecProblem]) -> dict[An
         first, *deeper = problem.location
         if first == "knobs" and len(deeper) > 1:  # what the study says of one knob of a DBMS
             valid["knobs"][deeper[0]][deeper[1]] = None
+        elif first == "workloads" and deeper:  # what it changes in one of them
+            valid["workloads"][deeper[0]] = None
         elif first in _ESSENTIAL:
             return None
         else:

@@ -266,7 +266,7 @@ def _require_undisturbed(run: RunRow) -> None:
         sign = run["disturbance"] or "runs end early"
         raise UserError(
             f"something outside disturbs the measurement: {sign}. A run failed twice, and so did the default "
-            f"configuration after it ({run['status']}: {run['reason']}). Put that right and call again: all finished "
+            f"configuration after it ({run['status']}: {run['reason']}). Correct that and call again: all finished "
             "runs are kept"
         )
 

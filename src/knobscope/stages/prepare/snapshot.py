@@ -201,7 +201,7 @@ def _make(
         sign = sign or find_full({"the data": [part], "temporary files (TMPDIR)": [temporary]})
         if sign is not None:
             raise UserError(
-                f"loading data into {dbms.name} was disturbed from outside ({sign}): {error}. Put that right and call "
+                f"loading data into {dbms.name} was disturbed from outside ({sign}): {error}. Correct that and call "
                 f"again.\n{error.log_tail}"
             ) from error
         complaint = find_complaint(error.log_tail)
