@@ -6,4 +6,4 @@ from knobscope.watch.opening import open_watch
 from knobscope.watch.other_programs import OtherPrograms, describe_others, sum_shares
 from knobscope.watch.programs import read_program_files
 from knobscope.watch.several import SeveralWatch
-from knobscope.watch.waits import make_wait_columns, sum_waits
+from knobscope.watch.waits import find_classes, make_wait_columns, sum_waits

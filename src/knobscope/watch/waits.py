@@ -11,6 +11,8 @@ from knobscope.watch.profile import CountedThread, Profile
 
 #: Rounding may leave a thread this share short of its wall time; more is time of which nothing is known.
 _ROUNDING = 1e-6
+#: Of the mean thread that clients wake, how often one is woken that serves them.
+_SERVED = 0.1
 #: Key of a sum: class of the waiting threads, class of the one waited for (None: not known), reason, links.
 _Key = tuple[str, str | None, str, int]
 
@@ -36,7 +38,7 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
     classes. Where the parts of a thread do not reach its wall time, the rest is `unknown`.
     """
     threads = profile.get("wait_threads", [])
-    classes = _find_classes(threads, patterns)
+    classes = find_classes(threads, patterns)
     counts = {name: list(classes.values()).count(name) for name in classes.values()}
     remaining_us = {thread["tid"]: thread["wall_us"] for thread in threads}
     by_reason: dict[tuple[str, str], _Sum] = {}
@@ -57,20 +59,23 @@ def sum_waits(profile: Profile, patterns: Mapping[str, str]) -> tuple[list[WaitR
     return _rows(by_reason, counts), _chains(by_chain)
 
 
-def _find_classes(threads: Sequence[CountedThread], patterns: Mapping[str, str]) -> dict[int, str]:
+def find_classes(threads: Sequence[CountedThread], patterns: Mapping[str, str]) -> dict[int, str]:
     """Return the class of each thread by its number.
 
-    Threads that take turns to wait in one epoll descriptor, as those of a program in Go, run any work of their process:
-    what such a thread waits for is not what one client waits for, so none of them serves clients by itself.
+    A thread serves clients when somebody outside the DBMS wakes it to work: a timer seems to do so, too, but seldom.
+    Threads that take turns to wait in one epoll descriptor, as those of a program in Go, run any work of their process.
+    What such a thread waits for is not what one client waits for, so none of them serves clients by itself.
     """
-    waiting = Counter((thread["pid"], thread.get("epoll")) for thread in threads if thread["served"] > 0)
+    woken = [thread for thread in threads if thread["is_followed"] and thread["served"] > 0]
+    least = _SERVED * sum(thread["served"] for thread in woken) / max(len(woken), 1)
+    waiting = Counter((thread["pid"], thread.get("epoll")) for thread in woken)
     return {
         thread["tid"]: class_of_thread(
             patterns if thread["is_followed"] else {},
             thread["name"],
             thread["title"],
             serves=thread["is_followed"]
-            and thread["served"] > 0
+            and thread["served"] >= max(least, 1)
             and (thread.get("epoll") is None or waiting[thread["pid"], thread.get("epoll")] == 1),
         )
         for thread in threads
@@ -117,7 +122,7 @@ def make_wait_columns(profile: Profile, patterns: Mapping[str, str], window_s: f
     operation connects anew, a session lives for a part of the window.
     """
     threads = profile.get("wait_threads", [])
-    classes = _find_classes(threads, patterns)
+    classes = find_classes(threads, patterns)
     sessions = [thread["wall_us"] / 1e6 for thread in threads if classes[thread["tid"]] == SESSION]
     longest = max((thread["wall_us"] / 1e6 for thread in threads), default=None)
     lost = profile.get("lost_waits")

@@ -112,6 +112,55 @@ def test_time_of_sessions_decides_where_it_is_known() -> None:
     assert headline == "70 % of a session's time waits for flushes of 8.7 ms each; one request in flight."
 
 
+def test_threads_that_run_any_work_are_no_sessions_as_in_studies() -> None:
+    """As in a program in Go: a thread that has no work sleeps until another one has some for it."""
+    threads = [{**thread(tid, 1000, 50), "epoll": 4} for tid in (1, 2)] + [thread(3, 1000, 0)]
+    waits = [
+        wait(1, "lock", 300),
+        wait(1, "network", 500, links=1),
+        wait(1, "network", 200),
+        wait(2, "lock", 700),
+        wait(2, "flush", 200, links=1),
+        wait(2, "cpu", 100),
+        wait(3, "flush", 300),
+        wait(3, "lock", 700),
+    ]
+    budget = read_budget({"wait_threads": threads, "waits": waits}, has_one=True)
+    assert budget is not None
+    assert (budget.sessions, budget.idle_us) == (0, 2600)
+    assert [(line.reason, line.share, line.through_share) for line in budget.lines] == [
+        ("flush", 0.75, 0),
+        ("cpu", 0.25, 0),
+    ]
+    found = conclude(facts(flushes=600, busy_share=0.7, machine_share=1.0), budget)
+    assert found.headline.startswith("A flush is under way for 60"), "counts decide, as in studies"
+    assert found.sentences[0].startswith("No thread serves a client from request to answer")
+
+
+@pytest.mark.parametrize(("woken", "others_us", "sessions"), [(90, 300, 0), (1, 300, 1), (90, 50, 1)])
+def test_a_thread_that_wakes_others_for_most_of_the_work_is_no_session(
+    woken: int, others_us: float, sessions: int
+) -> None:
+    """As slapd's listener does, and not Redis, which seldom wakes a thread that closes or flushes a file."""
+    threads = [thread(1, 1000, 100), thread(2, 1000, 0)]
+    given = {**wait(2, "network", 600, links=1), "via": 1, "waits": woken}
+    waits = [wait(1, "cpu", 100), wait(1, "network", 900), given, wait(2, "flush", others_us), wait(2, "lock", 100)]
+    budget = read_budget({"wait_threads": threads, "waits": waits}, has_one=True)
+    assert budget is not None
+    assert budget.sessions == sessions
+    assert budget.lines[0].reason == ("cpu" if sessions else "flush")
+
+
+def test_a_thread_that_waits_for_those_that_it_wakes_is_a_session() -> None:
+    """A session of MySQL sleeps until the thread that flushes the log has done so."""
+    threads = [thread(1, 1000, 100), thread(2, 1000, 0)]
+    given = {**wait(2, "cpu", 100, links=1), "via": 1, "waits": 100}
+    waits = [wait(1, "cpu", 100), {**wait(1, "flush", 700, links=1), "via": 2}, given, wait(2, "flush", 700)]
+    budget = read_budget({"wait_threads": threads, "waits": waits}, has_one=True)
+    assert budget is not None
+    assert (budget.sessions, budget.at_fault) == (1, "flush")
+
+
 def test_a_lock_whose_holder_waits_for_its_client_is_a_lock() -> None:
     waits = [wait(1, "network", 700, links=1), wait(1, "network", 200), wait(1, "flush", 100)]
     budget = read_budget({"wait_threads": [thread(1, 1000, 5)], "waits": waits}, has_one=True)

@@ -1,14 +1,15 @@
 """Where the time of a server's sessions goes, from the waits of its threads."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from knobscope.commands.attach.facts import Facts
 from knobscope.text.formats import format_decimals, format_micros, format_number, format_share, join_words, plural
-from knobscope.thread_classes import SESSION, class_of_thread
+from knobscope.thread_classes import SESSION
+from knobscope.watch import find_classes
 
 #: Reason of a wait -> what is at fault.
 _FAULTS = {
@@ -37,11 +38,11 @@ _WORDS = {
 }
 #: A thread that waits by itself for one of these has nothing to do.
 _IDLE_REASONS = ("network", "timer")
-#: Where no thread serves clients, those of pools wait for work like this.
+#: Where no thread serves clients by itself, those of pools wait for work like this.
 _POOL_REASONS = (*_IDLE_REASONS, "lock", "async", "other")
 _IDLE, _IDLE_TIMER = 0.02, 0.25
 _WAITING = 0.5  # of the time for the processors, below which computing is not what takes it
-_SERVED = 0.1  # of the most served thread's, how often a thread is woken that serves clients
+_PASSED_ON = 0.1  # of the times that clients wake a thread, how often it wakes another one that it passes work on to
 _LEAST = 0.01  # of the time, below which a reason has no line
 
 
@@ -56,9 +57,12 @@ class BudgetLine:
 
 @dataclass(frozen=True)
 class Budget:
-    """Time of the threads that serve clients, without what they wait for their clients; all sums in microseconds."""
+    """Time of the threads that serve clients, without what they wait for their clients; all sums in microseconds.
 
-    sessions: int  # none: nobody from outside woke a thread
+    Where none does by itself (`sessions` is 0), that of all threads of the server, without what they wait for work.
+    """
+
+    sessions: int
     wall_us: float
     window_us: float  # of the thread that was there longest
     idle_us: float
@@ -70,7 +74,7 @@ class Budget:
 
     @property
     def active_us(self) -> float:
-        """Time in which a client waited for an answer."""
+        """Time in which a client waited for an answer, as far as it is known."""
         return sum(self.by_reason.values())
 
     @property
@@ -87,7 +91,7 @@ class Budget:
         On a busy machine, waking up by a timer takes time as well, in each session: on processors, and in their queue.
         """
         waiting_us = self.active_us - sum(us for reason, us in self.by_reason.items() if _FAULTS.get(reason) == "cpu")
-        if facts.is_idle and (not self.sessions or waiting_us < _IDLE * self.window_us):
+        if facts.is_idle and waiting_us < _IDLE * self.window_us:
             return self.active_us < _IDLE_TIMER * self.wall_us
         return self.active_us < _IDLE * self.window_us
 
@@ -136,11 +140,17 @@ class Budget:
     def describe_all(self) -> str:
         """Return the shares of all reasons in a sentence."""
         parts = [f"{line.reason} {format_share(line.share)}" for line in self.lines]
-        idle = format_share(self.idle_us / self.wall_us if self.wall_us else None)
-        who = plural(self.sessions, "session") if self.sessions else "all threads"
+        spent = join_words(parts) or "nowhere"
+        idle_share = self.idle_us / self.wall_us
+        if not self.sessions:
+            return (
+                "No thread serves a client from request to answer, so what an operation waits for is not known. What "
+                f"the server's threads did while they had work: {spent}. They had work for "
+                f"{format_share(1 - idle_share)} of their time."
+            )
         return (
-            f"Where {who} spent the time that clients waited for: "
-            f"{join_words(parts) or 'nowhere'}. Of all their time, {idle} was spent waiting for clients."
+            f"Where {plural(self.sessions, 'session')} spent the time that clients waited for: {spent}. Of all their "
+            f"time, {format_share(idle_share)} was spent waiting for clients."
         )
 
 
@@ -149,27 +159,27 @@ def read_budget(
 ) -> Budget | None:
     """Return the budget of the threads that serve clients; None where waits were not watched, or there is no thread.
 
-    `patterns`: class of a thread -> pattern, of the DBMS's spec. Where none is found, a thread serves clients when
-    somebody outside the server wakes it to work, about as often as the others that do: a timer wakes a writer in the
-    background, too, but seldom. Where no thread serves clients, all threads of the server count.
+    `patterns`: class of a thread -> pattern, of the DBMS's spec. Where no thread serves clients by itself, as in a
+    program in Go or behind a listener, all threads of the server count, each by what it waited for itself.
     """
     if "waits" not in profile:
         return None
     own = [row for row in profile["wait_threads"] if row["is_followed"]]
-    least = max(_SERVED * max((row["served"] for row in own), default=0), 1)
-    sessions = [
-        row
-        for row in own
-        if class_of_thread(patterns, row["name"], row["title"], serves=row["served"] >= least) == SESSION
-    ]
+    classes = find_classes(own, patterns)
+    sessions = [row for row in own if classes[row["tid"]] == SESSION]
+    if SESSION not in patterns and _pass_on(sessions, profile["waits"]):
+        sessions = []
     threads = {row["tid"]: row for row in sessions or own}
     idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
     by_reason: dict[str, float] = defaultdict(float)
     through: dict[str, float] = defaultdict(float)
     idle_us = idle_holders_us = 0.0
-    for row in _rows_of(profile, threads):
+    for row in profile["waits"]:
+        if row["tid"] not in threads:
+            continue
         reason = row["reason"]
-        if reason in idle_reasons and not row["links"]:
+        # What passes in a pool while another thread works is the time of that one: this one has no work.
+        if not sessions if row["links"] else reason in idle_reasons:
             idle_us += row["time_us"]
             continue
         if reason in _IDLE_REASONS:  # another thread does nothing either, but holds what this one waits for
@@ -193,8 +203,26 @@ def read_budget(
     )
 
 
-def _rows_of(profile: Mapping[str, Any], threads: Mapping[int, Any]) -> Iterator[Mapping[str, Any]]:
-    return (row for row in profile["waits"] if row["tid"] in threads)
+def _pass_on(sessions: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the threads that clients wake leave most of the work to others, which they wake for it.
+
+    A study compares with the latency of operations, which is not known here. What a session waits for through another
+    thread is its own time: it does not pass that on.
+    """
+    numbers = {row["tid"] for row in sessions}
+    woken: dict[int, int] = defaultdict(int)  # a wait has a row for each of its parts
+    for row in waits:
+        if row["via"] in numbers and row["links"] == 1 and row["tid"] not in numbers:
+            woken[row["tid"]] = max(woken[row["tid"]], row["waits"])
+    if sum(woken.values()) < max(_PASSED_ON * sum(row["served"] for row in sessions), 1):
+        return False
+    own_us = sum(row["time_us"] for row in waits if row["tid"] in numbers and row["reason"] not in _IDLE_REASONS)
+    others_us = sum(
+        row["time_us"]
+        for row in waits
+        if row["tid"] in woken and not row["links"] and row["reason"] not in _POOL_REASONS
+    )
+    return bool(others_us > own_us)
 
 
 def _average_waits(profile: Mapping[str, Any]) -> dict[str, float]:

@@ -27,7 +27,7 @@ _HELD_BY = {
 }
 
 #: Why a rule that knows no waits cannot judge -> what this window says instead.
-_TOLD_BY_WAITS = dict.fromkeys(("computing", "hidden", "no_cpu"), "where its sessions wait is told above")
+_TOLD_BY_WAITS = dict.fromkeys(("computing", "hidden", "no_cpu"), "where its threads wait is shown above")
 _TOLD = {"profile_too_low": "so the profile is too low: measure it again (`--characterise`)"}
 
 
@@ -84,7 +84,7 @@ def judge_window(running: Running, profile: Profile, unit: int, device: DevicePr
 
 
 def describe_finding(finding: FindingRow, device: DeviceProfile, *, tells_waits: bool) -> str:
-    """Return a finding about a server in a sentence; `tells_waits`: what its sessions wait for has been told."""
+    """Return a finding about a server in a sentence; `tells_waits`: what its threads wait for is shown."""
     evidence: Mapping[str, Any] = json.loads(finding["evidence"] or "{}")
     instead = {**_TOLD_BY_WAITS, **_TOLD} if tells_waits else _TOLD
     if not evidence or (finding["verdict"] == "insufficient" and evidence["obstacle"] not in instead):

@@ -60,19 +60,18 @@ class Conclusion:
 def conclude(
     facts: Facts, budget: Budget | None, find_cause: Callable[[str], Cause | None] = lambda _: None
 ) -> Conclusion:
-    """Return what a window says; with the budget of waits where that was watched, else from counts and times.
+    """Return what a window says; with the budget of waits where sessions were watched, else from counts and times.
 
     `find_cause` says what makes clients wait for the device.
     """
-    at_fault = _judge(facts) if budget is None else "idle" if budget.is_idle(facts) else budget.at_fault
-    is_computing = budget is None and (facts.cores or 0) >= _LARGE
-    cause = find_cause(at_fault) if at_fault in _WAITS or (budget is None and not is_computing) else None
+    by_waits = budget if budget is not None and budget.sessions else None
+    at_fault = _judge(facts) if by_waits is None else "idle" if by_waits.is_idle(facts) else by_waits.at_fault
+    is_computing = by_waits is None and (facts.cores or 0) >= _LARGE
+    cause = find_cause(at_fault) if at_fault in _WAITS or (by_waits is None and not is_computing) else None
     evidence = [_describe_device(facts)]
+    headline = _HEADLINES[at_fault](facts) if by_waits is None else by_waits.describe(facts, at_fault)
     if budget is not None:
-        headline = budget.describe(facts, at_fault)
         evidence.insert(0, budget.describe_all())
-    else:
-        headline = _HEADLINES[at_fault](facts)
     if cause is None and at_fault in _WAITS and (facts.foreign_share or 0) >= _NEIGHBOURS:
         headline += f"; others cause {format_share(facts.foreign_share)} of what the device reads and writes"
     if cause is not None:

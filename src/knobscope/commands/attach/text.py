@@ -102,7 +102,8 @@ def _format_files(files: Sequence[BusyFile], seconds: float) -> str:
 def _format_budget(diagnosis: Diagnosis) -> str:
     if diagnosis.budget is None:
         return ""
-    table = [["time of the sessions", "share", "of it through another thread"]]
+    whose = "sessions" if diagnosis.budget.sessions else "threads"
+    table = [[f"time of the {whose}", "share", "of it through another thread"]]
     for line in diagnosis.budget.lines:
         table.append([line.reason, format_share(line.share), format_share(line.through_share)])
     return align(table)
