@@ -7,6 +7,8 @@ from knobscope.patterns import find_first
 
 #: The class of threads that serve clients: an operation waits for what these wait for.
 SESSION = "session"
+#: The class of threads that clients wake, and that pass operations on to others: their time is no budget.
+LISTENER = "listener"
 #: The class of the processes that keep a server or client in its namespaces; the load client's own begin so, too.
 OURS = "knobscope"
 

@@ -183,6 +183,31 @@ def test_what_an_operation_waited_for_is_shown_where_it_was_watched(results: Pat
     assert classes == ["session", "knobscopers", "checkpointer"], "knobscope's own threads are not the DBMS's"
 
 
+def test_sessions_that_pass_operations_on_are_listeners_as_in_the_report(
+    results: Path, prints: Callable[..., str]
+) -> None:
+    """A single run does not show it: `detect` compares all runs of a case."""
+    row = {"thread_class": "session", "threads": 1, "waits": 1, "longest_us": 1.0, "through_us": 0.0}
+    waits = [{**row, "reason": "cpu", "time_us": 1_000.0}, {**row, "reason": "network", "time_us": 90_000.0}]
+    chain = {"thread_class": "slapd", "via_class": "session", "reason": "network", "links": 1, "time_us": 1.0}
+    record = {**record_of("feed00", 9, waits_s=0.5), "waits": waits, "wait_chains": [chain]}
+    RunStore(results / "store").save("feed00", record)  # type: ignore[arg-type]
+    assert "sessions spend on an operation" in prints("show", "feed00")
+    with duckdb.connect(str(results / "study.duckdb")) as connection:
+        create_schema(connection)
+        connection.execute(
+            "INSERT INTO runs (run_id, dbms, device, workload) VALUES ('ab22', 'sqlite', 'local-disk', 'ycsb-a')"
+        )
+        connection.execute("INSERT INTO waits (run_id, thread_class) VALUES ('ab22', 'listener')")
+    shown = prints("show", "feed00")
+    assert "session" not in shown[shown.index("what threads did") :]
+    lines = shown.replace("\xa0", " ").splitlines()
+    assert "  listener (1 thread, 0.091 s, of that 0.09 s waiting to be woken): 100 % CPU" in lines
+    document = read_document("show", prints("show", "feed00", "--json"))
+    assert {row["thread_class"] for row in document["waits"]} == {"listener"}
+    assert document["wait_chains"][0]["via_class"] == "listener"
+
+
 @pytest.mark.parametrize(
     ("run", "words"),
     [

@@ -11,6 +11,7 @@ from knobscope.errors import UserError
 from knobscope.specs import Value
 from knobscope.study_data.opening import open_study
 from knobscope.tables import RunRecord, RunRow, read_document, read_table, select_columns
+from knobscope.thread_classes import LISTENER, SESSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,10 +81,12 @@ def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
     rows = _read([table for table in tables if table.is_file()])
     beside = rows[rows["block_id"] == run["block_id"]].sort_values("position") if len(rows) else rows
     neighbours = cast("list[RunRow]", beside.to_dict("records"))
-    set_aside = _read_set_aside(results / "study.duckdb")
+    set_aside, has_listeners = _read_judged(results / "study.duckdb", case)
     for row in (run, *neighbours):
         if row["run_id"] in set_aside:
             row["status"], row["reason"] = set_aside[row["run_id"]]
+    if has_listeners:
+        _rename_sessions(record)
     return ShownRun(
         record,
         _configuration(plan, config_id=run["config_id"]),
@@ -92,18 +95,30 @@ def find_run(run_id: str, stores: Sequence[Path]) -> ShownRun:
     )
 
 
-def _read_set_aside(database: Path) -> dict[str, tuple[str, str]]:
-    """Return status and reason of runs that `detect` set aside, by run: it knows all runs of the study, `measure` one.
+def _read_judged(database: Path, case: Sequence[str]) -> tuple[dict[str, tuple[str, str]], bool]:
+    """Return what `detect` found, which knows all runs of the study where `measure` knows one; nothing before it ran.
 
-    None before it did.
+    That is the status and reason of the runs that it set aside, and whether sessions of a case pass operations on.
     """
     if not database.is_file():
-        return {}
+        return {}, False
     with open_study(database) as connection:
         rows = connection.execute(
             "SELECT run_id, status, s.reason FROM set_aside_runs s JOIN runs USING (run_id)"
         ).fetchall()
-    return {run_id: (status, reason) for run_id, status, reason in rows}
+        listeners = connection.execute(
+            "SELECT count(*) FROM waits JOIN runs USING (run_id) "
+            "WHERE thread_class = ? AND dbms = ? AND device = ? AND workload = ?",
+            [LISTENER, *case],
+        ).fetchall()
+    return {run_id: (status, reason) for run_id, status, reason in rows}, listeners[0][0] > 0
+
+
+def _rename_sessions(record: RunRecord) -> None:
+    """Give threads that pass operations on the class that they have in the database of the study."""
+    rows = cast("list[dict[str, Any]]", [*record.get("waits", []), *record.get("wait_chains", [])])
+    for row in rows:
+        row.update({name: LISTENER for name in ("thread_class", "via_class") if row.get(name) == SESSION})
 
 
 def _read(paths: Sequence[Path]) -> "pd.DataFrame":

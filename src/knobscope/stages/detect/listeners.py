@@ -3,13 +3,10 @@
 from typing import TYPE_CHECKING
 
 from knobscope.specs import StudySpecs
-from knobscope.thread_classes import SESSION
+from knobscope.thread_classes import LISTENER, SESSION
 
 if TYPE_CHECKING:
     import duckdb
-
-#: Class of such threads, from here on.
-_LISTENER = "listener"
 
 #: Each of fewer threads than clients serves several of these: an operation then takes what its thread does for all of
 #: them, and the way there. Where that is less than half of what clients wait, most of it happens elsewhere: slapd's
@@ -38,5 +35,5 @@ def rename_listeners(connection: "duckdb.DuckDBPyConnection", specs: StudySpecs)
     for table, column in (("waits", "thread_class"), ("wait_chains", "thread_class"), ("wait_chains", "via_class")):
         connection.execute(
             f"UPDATE {table} SET {column} = ? WHERE {column} = ? AND list_contains(?, run_id)",  # noqa: S608 - our names
-            [_LISTENER, SESSION, (row and row[0]) or []],
+            [LISTENER, SESSION, (row and row[0]) or []],
         )
