@@ -1,6 +1,7 @@
 """Writes the study to run next: the running version, its settings as baseline, and the knobs that are at fault."""
 
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ def write_study(file: Path, diagnosis: Diagnosis, root: Path) -> list[Path]:
     written = [file]
     device, text = _choose_device(file, diagnosis, root)
     if text is not None:
-        written.append(file.absolute().parent.parent / "devices" / f"{device}.yaml")
+        path = file.absolute().parent.parent / "devices" / f"{device}.yaml"
+        written.append(path if file.is_absolute() else Path(os.path.relpath(path)))  # as the user writes paths
         write_text(written[-1], text)
     write_text(file, _render(file.stem, dbms, diagnosis, device, knobs))
     load_study(file, root, runnable=False)
