@@ -118,7 +118,8 @@ def _expectation(kind: str, detail: Any) -> str:
     if kind in ("dict_type", "model_type") and isinstance(detail["input"], list) and detail["input"]:
         return f"{_EXPECTED[kind]}: `{detail['input'][0]}:` instead of `- {detail['input'][0]}`"
     message = str(detail["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
-    return _EXPECTED.get(kind, "true" if message == "True" else message)
+    quoted = f', here in quotes: "{show_value(detail["input"])}"' if isinstance(detail["input"], bool) else ""
+    return _EXPECTED.get(kind, "true" if message == "True" else message) + (quoted if kind == "string_type" else "")
 
 
 def explain_first(error: ValidationError) -> str:
