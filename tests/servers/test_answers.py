@@ -21,6 +21,8 @@ def test_json_is_flattened_and_words_before_it_are_skipped() -> None:
     text = 'connecting ...\n{"net": {"port": 1, "on": true}, "name": "x"}\n'
     assert ANSWER_PARSERS["json"](text) == {"net.port": "1", "net.on": "true", "name": "x"}
     assert ANSWER_PARSERS["json"]('[{"name": "a", "value": 2}]') == {"a": "2"}
+    line = '[INFO] [2026-11-30 01:02:03] [3] effective: {"wal": {"sync": null, "every": 1.5}, "tags": ["a"]}\n'
+    assert ANSWER_PARSERS["json"](line) == {"wal.sync": "null", "wal.every": "1.5", "tags": '["a"]'}
     with pytest.raises(ValueError, match="Expecting"):
         ANSWER_PARSERS["json"]("no bracket")
 

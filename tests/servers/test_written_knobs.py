@@ -108,7 +108,7 @@ def test_a_build_in_a_closed_place_finds_its_libraries(written: Dbms, tmp_path: 
     ("program", "answer", "parser", "words"),
     [
         ("echo", '[{{"knob": "delay", "value": "5"}}]', "json", "there is no 'name'"),
-        ("printf", "delay=5ms\nother=1\n", "pairs", "it finds none of the knobs there"),
+        ("printf", "delay=5ms\nother=1\n", "pairs", "it finds delay=5ms there, and none of the knobs, such as page"),
         ("printf", "delay=5ms\nother=1\n", "pairs", "it begins with 'delay=5ms"),
     ],
 )
@@ -137,6 +137,17 @@ def test_a_dbms_that_cannot_be_asked_is_trusted(written: Dbms, tmp_path: Path) -
     assert (rows[0]["effective"], differing) == (None, {})
     asked = changed(written, readback={"file": "{data}/OPTIONS-*", "parser": "ini"})
     assert compare_effective(asked, {"delay": 5}, {})[1] == {"delay": "delay=5 is not read back (by `readback.file`)"}
+
+
+def test_a_knob_that_is_read_back_under_another_name_is_found(written: Dbms) -> None:
+    asked = changed(written, readback={"file": "{data}/settings.json", "parser": "json"})
+    for names, words in (
+        ({"log.delay": "5", "log.delays": "1"}, ", which has log.delay"),
+        ({"delays": "5"}, ", which has delays"),
+        ({"other": "5"}, ""),
+    ):
+        _, differing = compare_effective(asked, {"delay": 5}, names)
+        assert differing == {"delay": f"delay=5 is not read back (by `readback.file`{words})"}
 
 
 def test_the_newest_file_tells_what_is_in_force(written: Dbms, tmp_path: Path) -> None:

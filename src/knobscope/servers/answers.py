@@ -23,9 +23,9 @@ def parse_table(text: str) -> dict[str, str]:
 
 
 def parse_json(text: str) -> dict[str, str]:
-    """Read an object, or a list of objects with `name` and `value`; what comes before the first bracket is skipped."""
-    start = min((index for index in map(text.find, "{[") if index >= 0), default=0)
-    content, _ = json.JSONDecoder().raw_decode(text[start:])
+    """Read an object, or a list of objects with `name` and `value`; what comes before it is skipped, as [INFO] is."""
+    begin = re.search(r"\{|\[(?=\s*[{\]])", text)
+    content, _ = json.JSONDecoder().raw_decode(text, begin.start() if begin else 0)
     if isinstance(content, list):
         content = {str(row["name"]): row["value"] for row in content}
     if not isinstance(content, dict):

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Mapping
+from difflib import get_close_matches
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ from knobscope.servers.instance import Configuration, Instance
 from knobscope.servers.server import ServerFailedError
 from knobscope.specs import Dbms, Knob, Value
 from knobscope.tables import EffectiveValueRow
+from knobscope.text.formats import list_names
 from knobscope.units import read_number
 
 _ANSWER_S = 60
+#: How similar a name is to that of a knob that may be meant.
+_LIKE = 0.75
 
 
 def readback_request(dbms: Dbms, knobs: list[str]) -> dict[str, Any]:
@@ -48,7 +52,8 @@ def ask_instance(instance: Instance) -> dict[str, str]:
     try:
         answers = ANSWER_PARSERS[readback.parser or ""](text)
         if readable and answers.keys().isdisjoint(readable):
-            raise ValueError(f"it finds none of the knobs there, such as {readable[0]}")
+            names = list_names(list(answers)) or "no name at all"
+            raise ValueError(f"it finds {names} there, and none of the knobs, such as {readable[0]}")
         return answers
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
@@ -87,7 +92,11 @@ def _read_newest(instance: Instance, pattern: str) -> str:
     """Read the newest file that matches, as the server's user: its directory is that user's to change."""
     files = [Path(path) for path in glob(pattern)]  # noqa: PTH207 - the pattern is absolute
     if not files:
-        raise ServerFailedError(f"no file {Path(pattern).name} in the data directory tells the values in force", "")
+        raise ServerFailedError(
+            f"no file {Path(pattern).name}, of which the spec says that the DBMS writes it when it opens its data "
+            f"(`readback.file`: {instance.dbms.readback.file})",
+            "",
+        )
     newest = max(files, key=lambda path: (path.lstat().st_mtime_ns, path.name))
     return output_of(instance, ["/bin/cat", "--", str(newest)])
 
@@ -109,17 +118,27 @@ def compare_effective(
         knob = dbms.knobs[name]
         is_checkable = answer is not None or (knob.readable and dbms.readback.way is not None)
         if is_checkable and (answer is None or not _is_same(dbms, knob, value, answer)):
-            differing[name] = _describe_difference(dbms, rows[-1], knob.reads_back.get(value))
+            differing[name] = _describe_difference(dbms, rows[-1], knob.reads_back.get(value), effective)
     return rows, differing
 
 
-def _describe_difference(dbms: Dbms, row: EffectiveValueRow, expected: Value | None) -> str:
+def _describe_difference(
+    dbms: Dbms, row: EffectiveValueRow, expected: Value | None, effective: Mapping[str, str]
+) -> str:
     """Say what was requested of a knob, what was found, by which part of the spec, and what that expects there."""
     is_part = dbms.part_of(row["knob"]) is not None
     way = "where its files lie" if is_part else f"by `readback.{dbms.readback.way}`"
     answer = "is not read back" if row["effective"] is None else f"reads back {row['effective']}"
+    if row["effective"] is None and (similar := _find_similar(row["knob"], list(effective))):
+        way += f", which has {list_names(similar)}"
     wanted = "" if expected is None else f"; `reads_back` expects {dbms.write(row['knob'], expected)}"
     return f"{row['knob']}={row['requested']} {answer} ({way}{wanted})"
+
+
+def _find_similar(knob: str, names: list[str]) -> list[str]:
+    """Return the names that may be meant by a knob: the same inside other objects, or spelt like it."""
+    inside = [name for name in names if name.rpartition(".")[2] == knob.rpartition(".")[2]]
+    return inside or get_close_matches(knob, names, cutoff=_LIKE)
 
 
 def _is_same(dbms: Dbms, knob: Knob, value: Value, answer: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.drivers import Driver
-from knobscope.specs.models.template import AskedKnob, LogFiles, Template, TemplateOrKnobs, TemplateOrPassword
+from knobscope.specs.models.template import AskedKnob, OwnFiles, Template, TemplateOrKnobs, TemplateOrPassword
 from knobscope.specs.reading.base import Misfit, SpecModel, suggest
 
 Command = Annotated[list[Template], Field(min_length=1)]
@@ -30,7 +30,7 @@ class Lifecycle(SpecModel):
         default=None, description="Makes an empty data directory in {data}; {knobs} are the load-time knobs."
     )
     start: CommandWithKnobs = Field(description="Runs the server in the foreground; {knobs} are all other knobs.")
-    log: LogFiles | None = Field(
+    log: OwnFiles | None = Field(
         default=None,
         description="Files that the server logs to, if it cannot log to standard output or standard error, as a "
         "pattern below {data} or {socket}. When it fails, the reason of the run quotes what it has added to them.",
@@ -73,9 +73,10 @@ class Readback(SpecModel):
     )
     each: AskedKnob | None = Field(default=None, description="The same with one statement per knob, with {knob} in it.")
     command: Command | None = Field(default=None, description="A command that prints names and values.")
-    file: Template | None = Field(
+    file: OwnFiles | None = Field(
         default=None,
-        description="A file that the DBMS writes when it opens its data, as a pattern: the newest counts.",
+        description="A file that the DBMS writes when it opens its data, as a pattern below {data} or {socket}: the "
+        "newest counts.",
     )
     parser: AnswerParser | None = Field(
         default=None,

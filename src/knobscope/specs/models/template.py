@@ -112,7 +112,7 @@ Template = Annotated[str, AfterValidator(_allow(*_OF_INSTANCE))]
 #: An argument of a command that tells the version: it runs where there is no instance.
 VersionArgument = Annotated[str, AfterValidator(_allow("path"))]
 #: Files that a server writes into directories of its own.
-LogFiles = Annotated[
+OwnFiles = Annotated[
     str, AfterValidator(_allow("data", "socket")), AfterValidator(_check_place), AfterValidator(check_one_line)
 ]
 #: A property of a client, which travels in a private file.

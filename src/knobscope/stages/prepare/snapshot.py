@@ -242,7 +242,7 @@ def _fill_and_verify(
         session = load_session(instance, workload, [*settings, *dbms.loading.sql], [], loading_threads(workload))
         handed_over = instance.knob_properties(load_values, "init")
         _load_client(session.with_connection(handed_over), workload, instance)
-    effective = ask_instance(instance)
+    effective = ask_instance(instance) if load_values else {}  # a server may report only what it was told
     moving = part_statements(dbms, instance.homes)
     if dbms.connection is not None and (call is None or dbms.readback.by_client or moving):
         rewrite = dbms.rewrite if workload.parameters.get("rewrite") else []
