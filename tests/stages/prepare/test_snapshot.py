@@ -15,7 +15,8 @@ from knobscope.devices import open_device, take_down
 from knobscope.devices.extents import inspect_file
 from knobscope.errors import UserError
 from knobscope.servers import copy_data, make_data_directory
-from knobscope.specs import Dbms, Device, Emulation, Workload
+from knobscope.specs import Dbms, Device, Emulation, Program, Workload
+from knobscope.specs.models.lifecycle import Readback
 from knobscope.stages.prepare import Snapshot, SnapshotFailedError, copy_snapshot, prepare_snapshot
 
 pytestmark = pytest.mark.real
@@ -106,6 +107,17 @@ def test_a_command_that_fails_is_told_with_its_complaint(
 def test_a_setting_that_does_not_take_is_refused(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
     with pytest.raises(SnapshotFailedError, match="page_size"):
         prepare_snapshot(sqlite, short_workload, {"page_size": 1000}, tmp_path)  # no power of two: ignored
+
+
+def test_a_dbms_that_reports_only_what_it_was_told_is_not_asked_where_nothing_was(
+    sqlite: Dbms, short_workload: Workload, tmp_path: Path
+) -> None:
+    """Its answer has no knob, as that of a wrong parser."""
+    told = {
+        "programs": {"say": Program(find=["echo"], package="coreutils")},
+        "readback": Readback(command=["say", "{{}}"], parser="json"),
+    }
+    assert prepare_snapshot(sqlite.model_copy(update=told), short_workload, {}, tmp_path).data.is_dir()
 
 
 def test_a_full_disk_is_said_before_loading(sqlite: Dbms, short_workload: Workload, tmp_path: Path) -> None:
