@@ -1,8 +1,11 @@
 """Every way to hand over a knob, and what a server finds in its files."""
 
 import os
+import re
 import stat
+import subprocess
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -65,6 +68,48 @@ def test_paths_and_environment_are_filled(written: Dbms, tmp_path: Path) -> None
         assert instance.environment["SECRET"] == instance.password
         assert instance.environment["MESSAGES"] == "/etc"
         assert instance.environment["PATH"] == os.environ["PATH"]
+
+
+def test_variables_hold_fixed_text_then_knobs_and_reach_the_server_alone(
+    written: Dbms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOL_WORKERS", "3")  # also one that we have ourselves
+    spec = changed(written, programs={"tool": {"find": ["printenv"], "package": "coreutils"}})
+    configuration: dict[str, Value] = {"workers": 3, "trace": 1, "verify": 0}
+    data = tmp_path / "data"
+    make_data_directory(data)
+    with open_instance(spec, data) as instance:
+        assert instance.environment_with(configuration, "init")["TOOL_DEBUG"] == "base=1,verify=0"
+        asked = instance.start(
+            [instance.fill_command(["tool"], {}, "start")[0], "TOOL_WORKERS", "TOOL_DEBUG"],
+            stdout=subprocess.PIPE,
+            env=instance.environment_with(configuration, "start"),
+        )
+        assert asked.communicate()[0].decode().split() == ["3", "base=1,trace=1,verify=0"]
+        assert instance.environment["TOOL_DEBUG"] == "base=1"
+
+
+def test_the_documented_variables_are_written_as_the_page_says(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/adding-a-dbms.md").read_text()
+    (block,) = re.findall(r"^```yml\n(knobs:\n  GOMAXPROCS:.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    file = tmp_path / "written.yaml"
+    file.write_text((GOOD / file.name).read_text().partition("knobs:\n")[0] + block)
+    spec = read_spec(file, Dbms, None)[1]
+    usual = {name: knob.default for name, knob in spec.knobs.items()}
+    with open_instance(spec, tmp_path) as instance:
+        environment = instance.environment_with(usual, "start")
+    for name in ("GOMAXPROCS", "GODEBUG"):
+        assert f"`{name}={environment[name]}`" in page
+
+
+@pytest.mark.parametrize("text", ["ldapi://{socket:url}%2Fs", "{{{data}}} {config:url}"])
+def test_a_path_can_be_a_part_of_a_url(written: Dbms, tmp_path: Path, text: str) -> None:
+    spec = changed(written, generators={"bench": [text, "{port}"]})
+    with open_instance(spec, tmp_path) as instance:
+        socket, config = (quote(str(instance.placeholders[name]), safe="") for name in ("socket", "config"))
+        expected = f"ldapi://{socket}%2Fs" if "socket" in text else f"{{{tmp_path}}} {config}"
+        assert instance.fill(spec.generators["bench"][0]) == expected
+        assert "/" not in config
 
 
 def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ class GeneratorCall:
                 filled.append(part.format(**placeholders))
         return filled
 
+    def environment(self, moment: Moment) -> dict[str, str]:
+        """Return the environment of its commands; that of a DBMS inside the generator has the knobs, too."""
+        is_inside = self.instance.dbms.lifecycle is None
+        return self.instance.environment_with(self.configuration if is_inside else {}, moment)
+
     def write_files(self, seconds: float = 1, requests: int = 1) -> None:
         """Make the private directory anew, with the files of the spec; from then on it is the generator's."""
         if self.out.exists():
@@ -111,7 +116,7 @@ def load_data(call: GeneratorCall, *, timeout: float = 3600) -> None:
     """Make the data with the generator's own commands; raises GeneratorError with its words when one fails."""
     call.write_files()
     for command in call.generator.load:
-        process = _Process(call.fill(command, "init"), call, call.instance.start)
+        process = _Process(call.fill(command, "init"), "init", call, call.instance.start)
         try:
             process.finish(timeout)
         finally:
@@ -200,7 +205,7 @@ class CommandRun:
         self._call.write_files(seconds, requests)  # anew: what an earlier call has left is not output of this one
         generator = self._call.generator
         command = self._call.fill(generator.run, "start", seconds=seconds, requests=requests)
-        self._process = _Process(command, self._call, self._supervise)
+        self._process = _Process(command, "start", self._call, self._supervise)
         return self._process
 
     def _finish(self, process: "_Process", timeout: float) -> LoadResult:
@@ -225,7 +230,11 @@ class _Process:
     """A command whose lines are kept, each with the time at which it came."""
 
     def __init__(
-        self, command: list[str], call: GeneratorCall, supervise: "Callable[..., subprocess.Popen[bytes]]"
+        self,
+        command: list[str],
+        moment: Moment,
+        call: GeneratorCall,
+        supervise: "Callable[..., subprocess.Popen[bytes]]",
     ) -> None:
         program, generator = Path(command[0]).name, call.generator.name
         self._name, self._call = program if program == generator else f"{generator} ({program})", call
@@ -237,7 +246,7 @@ class _Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=call.out,
-            env=call.instance.environment,
+            env=call.environment(moment),
             reach=[Path(path) for path in vars(call.paths).values()],
         )
         self._listener = threading.Thread(target=self._listen, name="generator-output", daemon=True)

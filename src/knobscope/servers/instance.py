@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import IO, Any, Literal
+from urllib.parse import quote
 
 from knobscope.errors import UserError
 from knobscope.processes import (
@@ -43,6 +44,7 @@ from knobscope.specs import (
     fleet_directory,
     installed_with,
 )
+from knobscope.specs.models.template import URL
 
 #: Knob -> value, canonical.
 Configuration = Mapping[str, Value]
@@ -55,6 +57,16 @@ _PORTS = ("port", "port2", "port3")
 _ALIAS = "d"
 #: Signs that no shell script, URL, pattern or configuration file reads as something else.
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./+-]+")
+
+
+class _Path(str):
+    """A path that a template may take as a part of a URL: {socket:url}."""
+
+    __slots__ = ()
+
+    def __format__(self, form: str) -> str:
+        """Return it as it is, or percent-encoded."""
+        return quote(self, safe="") if form == URL else super().__format__(form)
 
 
 @dataclass(frozen=True)
@@ -87,20 +99,26 @@ class Instance:
     def placeholders(self) -> dict[str, str | SimpleNamespace]:
         """What the placeholders of the spec stand for."""
         return {
-            "data": str(self.runtime / _ALIAS if needs_alias(self.data) else self.data),
+            "data": _Path(self.runtime / _ALIAS if needs_alias(self.data) else self.data),
             **{name: str(port) for name, port in zip(_PORTS, self.ports, strict=True)},
-            "socket": str(self.runtime / "s"),
-            "config": str(self.config),
+            "socket": _Path(self.runtime / "s"),
+            "config": _Path(self.config),
             "password": self.password,
-            "password_file": str(self.config / "password"),
+            "password_file": _Path(self.config / "password"),
             "path": find_paths(self.dbms.paths),
         }
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment of all commands: ours, in a locale that knows every path, and what the spec adds."""
-        added = {name: self.fill(text) for name, text in self.dbms.environment.items()}
-        return {**os.environ, "LC_ALL": "C.UTF-8", **added}
+        return {**os.environ, "LC_ALL": "C.UTF-8", **self._added_variables()}
+
+    def environment_with(self, configuration: Configuration, moment: Moment) -> dict[str, str]:
+        """Return the environment of the commands that also get the knobs of a configuration."""
+        return self.environment | self._add_knobs("variable", self._added_variables(), configuration, moment)
+
+    def _added_variables(self) -> dict[str, str]:
+        return {name: self.fill(text) for name, text in self.dbms.environment.items()}
 
     def start(
         self,
@@ -129,7 +147,7 @@ class Instance:
             stderr=stderr,
             cwd=cwd,
             env=env or self.environment,
-            keep=self.dbms.environment,
+            keep=[*self.dbms.environment, *filter(None, map(self.dbms.variable_of, self.dbms.knobs))],
         )
 
     def _reach(self, program: str) -> list[Path]:
@@ -180,12 +198,22 @@ class Instance:
         return {key: self.fill(text) for key, text in connection.properties.items()} if connection else {}
 
     def knob_properties(self, configuration: Configuration, moment: Moment) -> dict[str, str]:
-        """Return the properties of the client binding that pass knobs; several may add to one property."""
-        usual = self.connection_properties()
+        """Return the properties of the client binding that pass knobs."""
+        return self._add_knobs("client", self.connection_properties(), configuration, moment)
+
+    def _add_knobs(
+        self,
+        kind: Literal["client", "variable"],
+        usual: Mapping[str, str],
+        configuration: Configuration,
+        moment: Moment,
+    ) -> dict[str, str]:
+        """Return the properties, or variables, that pass knobs; several may add to one."""
         changed: dict[str, str] = {}
         for name, value, writing in self.knobs_at(configuration, moment):
-            if writing.client is not None:
-                key = self.fill_knob(writing.client, name, value)
+            target = getattr(writing, kind)
+            if target is not None:
+                key = self.fill_knob(target, name, value)
                 before = changed.get(key, usual.get(key, ""))
                 changed[key] = self.fill_knob(writing.value, name, value, before)
         return changed

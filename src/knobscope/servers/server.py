@@ -45,7 +45,8 @@ def initialise_data(instance: Instance, configuration: Configuration, log: Path)
     if life is None or life.init is None:
         return
     write_config_files(instance, configuration, "init")
-    run_command(instance, instance.fill_command(life.init, configuration, "init"), log)
+    command = instance.fill_command(life.init, configuration, "init")
+    run_command(instance, command, log, instance.environment_with(configuration, "init"))
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -53,10 +54,10 @@ def open_log(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "ab")
 
 
-def run_command(instance: Instance, command: list[str], log: Path) -> None:
+def run_command(instance: Instance, command: list[str], log: Path, env: dict[str, str] | None = None) -> None:
     """Run a command as the server's user until it ends; raises ServerFailedError with its words when it fails."""
     with open_log(log) as output:
-        process = instance.start(command, stdout=output, stderr=output)
+        process = instance.start(command, stdout=output, stderr=output, env=env)
     try:
         code = process.wait(_COMMAND_S)
     except subprocess.TimeoutExpired as error:
@@ -102,7 +103,8 @@ class Server:
         write_config_files(instance, configuration, "start")
         command = [*instance.fill_command(life.start, configuration, "start"), *map(instance.fill, arguments)]
         with open_log(log) as output:
-            self.process = instance.start(command, stdout=output, stderr=output, end_signal=life.discard)
+            env = instance.environment_with(configuration, "start")
+            self.process = instance.start(command, stdout=output, stderr=output, env=env, end_signal=life.discard)
 
     @property
     def pid(self) -> int:

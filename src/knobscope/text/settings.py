@@ -15,11 +15,11 @@ _PLACES = {
     "socket": "the directory of the sockets",
     "config": "the directory of the configuration files",
 }
-_PLACE = re.compile(r"\{(?:(" + "|".join(_PLACES) + r")|path\.(\w+))\}")
+_PLACE = re.compile(r"\{(?:(" + "|".join(_PLACES) + r")(?::url)?|path\.(\w+))\}")
 
 
 def describe_settings(dbms: Dbms, configuration: Mapping[str, Value]) -> list[str]:
-    """Return the lines that set knobs, as the spec writes them: arguments, statements, properties, lines of a file.
+    """Return the lines that set knobs, as the spec writes them: arguments, statements, variables, lines of a file.
 
     A comment names the file, and what has to be set before data is loaded. The last ones say what the places in braces
     are on the server on which the lines are used.
@@ -47,7 +47,7 @@ def _describe(dbms: Dbms, name: str, value: Value) -> tuple[str, list[str]]:
     writing = dbms.writing_of(name)
     if dbms.part_of(name) is not None or writing is None:
         return "", [f"# {name} = {value}"]
-    places = [writing.file] if writing.file else []
+    places = [writing.file] if writing.file else ["environment variables"] if writing.variable else []
     places += ["before data is loaded"] if dbms.knobs[name].apply == "load" else []
     return ", ".join(places), list(_write(dbms, name, value, writing))
 
@@ -61,8 +61,8 @@ def _write(dbms: Dbms, name: str, value: Value, writing: Writing) -> Iterator[st
         yield from (text.format_map(names) for text in (texts if writing.file else [" ".join(texts)]))
     elif writing.argv is not None:
         yield " ".join(writing.argv).format_map(names)
-    elif writing.key is not None or writing.client is not None:
-        key, sign = (writing.key, ": ") if writing.key is not None else (writing.client, "=")
+    elif (key := writing.key or writing.client or writing.variable) is not None:
+        sign = ": " if writing.key is not None else "="
         yield f"{key}{sign}{writing.value}".format_map(names)
     else:
         yield (writing.sql or writing.line or "").format_map(names)
@@ -75,6 +75,9 @@ class _Place(str):
 
     def __getattr__(self, name: str) -> "_Place":
         return _Place(f"{self[:-1]}.{name}}}")
+
+    def __format__(self, form: str) -> str:
+        return f"{self[:-1]}:{form}}}" if form else self
 
 
 class _Names(dict[str, Any]):

@@ -72,5 +72,5 @@ def is_unwritable(dbms: Dbms, knob: str, workload: Workload) -> bool:
     if writing is None or writing.file is not None:
         return False
     if workload.generator in BUILT_IN:
-        return dbms.lifecycle is None and writing.kind in ("argv", "by_value")
+        return dbms.lifecycle is None and writing.kind in ("argv", "by_value", "variable")
     return writing.kind in ("sql", "client")

@@ -1,4 +1,4 @@
-"""Knobs that are written to the same property, key or name: the last of them would win, the others say nothing."""
+"""Knobs that are written to the same place: the last of them would win, the others say nothing."""
 
 from collections.abc import Iterator
 
@@ -7,20 +7,20 @@ from knobscope.specs.reading.base import Misfit
 
 
 def find_overwritten(dbms: Dbms) -> Iterator[Misfit]:
-    """Yield knobs that replace what another knob says: as a property, a key of a file, or under the same name."""
+    """Yield knobs that replace what another one says: in a property, a variable, a key of a file, or by their name."""
     writers: dict[tuple[str, str, str], list[str]] = {}
     for name in dbms.knobs:
         if (target := _target_of(dbms, name)) is not None:
             writers.setdefault(target, []).append(name)
     for (kind, _, text), names in writers.items():
         for name in names if len(names) > 1 else []:
-            if kind == "client" and _adds(dbms, name):
+            if kind in ("client", "variable") and _adds(dbms, name):
                 continue
             other_knobs = " and ".join(knob for knob in names if knob != name)
             found = f"`{kind}` {text!r}, to which {other_knobs} is written, too"
             each = "{property} in `value` of each, so that one adds to the other"
             location = ("knobs", name, *(("writing", kind) if dbms.knobs[name].writing else ("alias",)))
-            yield Misfit(location, found, each if kind == "client" else "another one")
+            yield Misfit(location, found, each if kind in ("client", "variable") else "another one")
 
 
 def _adds(dbms: Dbms, knob: str) -> bool:

@@ -39,8 +39,8 @@ def _why_it_breaks_out(writing: Writing, field: str, text: str) -> str | None:
         return None  # an argument of its own, whatever is in it
     if "\n" in text:
         return "a line break"
-    if writing.kind == "client":
-        separators = [mark for mark in ";&" if mark in writing.value]
+    if writing.kind in ("client", "variable"):
+        separators = [mark for mark in (";&" if writing.client else ",:; ") if mark in writing.value]
         return next((f"{mark!r}, which separates settings" for mark in separators if mark in text), None)
     templates = [template for template in (writing.sql, writing.line) if template is not None]
     reasons = (_why_it_ends(template, field, text) for template in templates)

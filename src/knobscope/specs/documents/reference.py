@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from knobscope.specs.documents.schema import model_schemas
-from knobscope.specs.models.template import PLACEHOLDERS
+from knobscope.specs.models.template import PATH_PLACEHOLDERS, PLACEHOLDERS, URL
 
 Schema = dict[str, Any]
 
@@ -131,7 +131,11 @@ def _cell(text: str) -> str:
 
 def _render_placeholders() -> str:
     rows = [f"| `{{{name}}}` | {meaning} |" for name, meaning in PLACEHOLDERS.items()]
-    head = "Commands, properties and statements of a DBMS may contain these; `{{` and `}}` stand for plain braces."
+    head = (
+        "Commands, properties and statements of a DBMS may contain these; `{{` and `}}` stand for plain braces. "
+        f"{', '.join(f'`{{{name}:{URL}}}`' for name in PATH_PLACEHOLDERS)} are these paths percent-encoded, as part of "
+        "a URL: `ldapi://{socket:url}%2Fs`."
+    )
     return "\n".join(["## Placeholders", "", head, "", "| placeholder | stands for |", "|---|---|", *rows, ""])
 
 

@@ -1,6 +1,8 @@
 """A DBMS, described well enough to be started, asked and stopped without Python of its own."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -21,7 +23,7 @@ from knobscope.specs.reading.base import Misfit, Name, SpecModel, Value
 from knobscope.specs.reading.source import show_value
 
 #: What leads to the server of a run: its ports, its sockets, a configuration file that names either.
-_PLACES = ("{port", "{socket}", "{data}", "{config}")
+_PLACES = ("{port", "{socket", "{data", "{config")
 _KNOB_NAME = r"^[A-Za-z][A-Za-z0-9_.-]{0,80}$"
 
 
@@ -36,7 +38,8 @@ def _check_knob_name(name: str) -> str:
 KnobName = Annotated[str, Field(pattern=_KNOB_NAME), AfterValidator(_check_knob_name)]
 ThreadClass = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,40}$")]
 ThreadPattern = Annotated[str, Field(min_length=1), AfterValidator(check_pattern)]
-VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_VARIABLE_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+VariableName = Annotated[str, Field(pattern=_VARIABLE_NAME)]
 
 
 def is_factor(knob: str) -> bool:
@@ -178,6 +181,10 @@ class Dbms(SpecModel):
             if knob.writing is not None:
                 yield from self._find_wrong_writing(("knobs", name, "writing"), knob.apply, knob.writing, named=False)
             yield from self._find_missing_entries(name)
+            variable = self.variable_of(name)
+            if variable is not None and not re.fullmatch(_VARIABLE_NAME, variable):
+                location = (*self.location_of_writing(name), "variable")
+                yield Misfit(location, f"{variable!r} for {name}", "a name of letters, digits and _, or an `alias`")
         for name, part in self.parts.items():
             if part.writing is not None:
                 yield from self._find_wrong_writing(("parts", name, "writing"), "restart", part.writing, named=False)
@@ -194,6 +201,9 @@ class Dbms(SpecModel):
         for location, command in self._commands():
             if command[0] not in self.programs:
                 yield Misfit((*location, 0), repr(command[0]), f"a name under `programs`: {sorted(self.programs)}")
+            elif any(Path(place).name == "env" for place in self.programs[command[0]].find):
+                expected = "the program itself, with fixed variables under `environment`, and knobs with `variable`"
+                yield Misfit((*location, 0), f"{command[0]!r}, which starts another program", expected)
             yield from find_bare_paths(location, command)
         for name, arguments in self.generators.items():
             yield from find_bare_paths(("generators", name), arguments)
@@ -336,6 +346,13 @@ class Dbms(SpecModel):
         if (part := self.part_of(knob)) is not None:
             return part.writing
         return self.knobs[knob].writing or self.writing.get(self.knobs[knob].apply)
+
+    def variable_of(self, knob: str) -> str | None:
+        """Return the environment variable that a knob is written to; None where it is written in another way."""
+        writing = self.writing_of(knob)
+        if writing is None or writing.variable is None:
+            return None
+        return writing.variable.replace("{knob}", self.knobs[knob].alias or knob)
 
     @property
     def layout_parts(self) -> dict[str, Part]:

@@ -26,8 +26,8 @@ PLACEHOLDERS = {
     "knob": "name of the knob (only under `writing` and `readback`)",
     "value": "value of the knob (only under `writing`)",
     "unit": "unit of the knob, nothing when it has none (only under `writing`)",
-    "property": "what the property says so far: what stands under `connection.properties`, and what other knobs added "
-    "(only in `value` together with `client`)",
+    "property": "what the property or variable says so far: what stands under `connection.properties` or "
+    "`environment`, and what other knobs added (only in `value` together with `client` or `variable`)",
     "directory": "a directory that will lie on the device of a part (only under `parts`)",
     "part": "name of the part in the study, e.g. table.stock (only under `parts`)",
     "name": "what stands behind the dot in it, e.g. stock (only under `parts`)",
@@ -44,6 +44,8 @@ PLACEHOLDERS = {
 #: For commands: everybody sees the arguments of a process, so the password is not among them.
 _OF_INSTANCE = ("data", "port", "port2", "port3", "socket", "config", "password_file", "path")
 _GENERATOR = (*_OF_INSTANCE, "out", "records", "records_per", "threads", "seconds", "requests", "parameter")
+#: Placeholders that are paths, and the form that makes such a path part of a URL: {socket:url}.
+PATH_PLACEHOLDERS, URL = ("data", "socket", "config", "password_file"), "url"
 #: Placeholders with a name behind a dot.
 _NAMESPACES = ("path", "parameter", "records_per")
 
@@ -65,7 +67,8 @@ def _allow(*allowed: str, alone: tuple[str, ...] = ()) -> Callable[[str], str]:
                 raise ValueError(f"{{{field}}} as an argument of its own")
             name, dot, member = field.partition(".")
             fits = bool(re.fullmatch(r"[a-z][a-z0-9_]*", member)) if name in _NAMESPACES else not dot
-            if name not in allowed or not fits or form or conversion:
+            is_formed = not form or (form == URL and name in PATH_PLACEHOLDERS)
+            if name not in allowed or not fits or not is_formed or conversion:
                 names = [f"{word}.NAME" if word in _NAMESPACES else word for word in (*allowed, *alone)]
                 shown = ", ".join(f"{{{word}}}" for word in names)
                 raise ValueError(f"some of the placeholders {shown} ({{{{ and }}}} stand for plain braces)")

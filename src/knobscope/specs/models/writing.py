@@ -13,7 +13,9 @@ Apply = Literal["load", "restart", "dynamic"]
 Moment = Literal["init", "start"]
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,60}$")]
 
-_KINDS = ("argv", "sql", "client", "line", "key", "by_value")
+_KINDS = ("argv", "sql", "client", "variable", "line", "key", "by_value")
+#: Of these the ones that have a `value`, and of those again the ones to which several knobs may add.
+_WITH_VALUE, _WITH_PARTS = ("key", "client", "variable"), ("client", "variable")
 
 
 class ConfigFile(SpecModel):
@@ -35,7 +37,7 @@ class ConfigFile(SpecModel):
 
 
 class Writing(SpecModel):
-    """How a knob is passed: exactly one of `argv`, `sql`, `client`, `line`, `key` and `by_value`."""
+    """How a knob is passed: exactly one of `argv`, `sql`, `client`, `variable`, `line`, `key` and `by_value`."""
 
     argv: list[WrittenKnob] | None = Field(
         default=None, min_length=1, description="Arguments instead of {knobs}, e.g. ['-c', '{knob}={value}']."
@@ -46,6 +48,12 @@ class Writing(SpecModel):
     client: WrittenKnob | None = Field(
         default=None, description="Name of a property of the client binding, e.g. rocksdb.{knob}."
     )
+    variable: WrittenKnob | None = Field(
+        default=None,
+        exclude_if=lambda name: name is None,
+        description="Name of an environment variable of the server (of the generator, for a DBMS without one), e.g. "
+        "{knob}.",
+    )
     file: FileName | None = Field(
         default=None, description="A name under `config_files`, for `line`, `key` and `by_value`."
     )
@@ -53,8 +61,8 @@ class Writing(SpecModel):
     key: WrittenKnob | None = Field(default=None, description="A key at the top of that YAML file, e.g. {knob}.")
     value: WrittenValue = Field(
         default="{value}",
-        description="What `key` or `client` is set to, e.g. {value}{unit} for 10ms, or {property};{knob}={value} for a "
-        "part of a URL to which other knobs add theirs.",
+        description="What `key`, `client` or `variable` is set to, e.g. {value}{unit} for 10ms, or "
+        "{property};{knob}={value} for a part of a URL to which other knobs add theirs.",
     )
     by_value: dict[bool | int | float | str, list[WrittenKnob] | dict[str, Any]] | None = Field(
         default=None,
@@ -81,10 +89,10 @@ class Writing(SpecModel):
             yield Misfit((kind,), f"`{kind}` without `file`", "a name under `config_files` as `file`")
         if self.file is not None and kind not in ("line", "key", "by_value"):
             yield Misfit(("file",), f"this key together with `{kind}`", "it with `line`, `key` or `by_value` only")
-        if self.value != "{value}" and kind not in ("key", "client"):
-            yield Misfit(("value",), f"this key together with `{kind}`", "it with `key` or `client` only")
-        elif "{property}" in self.value and kind != "client":
-            yield Misfit(("value",), "{property} together with `key`", "it with `client` only")
+        if self.value != "{value}" and kind not in _WITH_VALUE:
+            yield Misfit(("value",), f"this key together with `{kind}`", "it with `key`, `client` or `variable` only")
+        elif "{property}" in self.value and kind not in _WITH_PARTS:
+            yield Misfit(("value",), "{property} together with `key`", "it with `client` or `variable` only")
 
     @property
     def kind(self) -> str:
@@ -100,8 +108,8 @@ class Writing(SpecModel):
         """Return {knob} (with `named`) or {value} when the text does not hold it."""
         if self.by_value is not None:
             return None
-        value = self.value if self.kind in ("key", "client") else ""
-        texts = [*(self.argv or []), self.sql, self.client, self.line, self.key, value]
+        value = self.value if self.kind in _WITH_VALUE else ""
+        texts = [*(self.argv or []), self.sql, self.client, self.variable, self.line, self.key, value]
         text = " ".join(part for part in texts if part is not None)
         wanted = ["{knob}", "{value}"] if named else ["{value}"]
         return " and ".join(part for part in wanted if part not in text) or None
