@@ -84,7 +84,8 @@ class Knob(SpecModel):
     built_in: Value | None = Field(
         default=None,
         description="What the DBMS uses when nobody sets the knob, where the spec chooses another `default`; of an "
-        "enum also what is none of `values`, of a number also words, where it depends on the machine: 80 % of memory.",
+        "enum also what is none of `values`; of a number also what is outside `range`, and words, where it depends on "
+        "the machine: 80 % of memory.",
     )
     unit: str | None = Field(default=None, description="Unit of a number, as the DBMS counts it, e.g. 8kB or ms.")
     scale: Literal["linear", "log"] = Field(
@@ -171,9 +172,10 @@ class Knob(SpecModel):
             yield from shape
             return
         yield from find_repeated(("values",), self.values or [])
-        for key, value in (("default", self.default), ("built_in", None if self._is_worded else self.built_in)):
-            if value is not None and (problem := self.problem_with(value)) is not None:
-                yield Misfit((key,), show_value(value), f"another value: it {problem}")
+        if (problem := self.problem_with(self.default)) is not None:
+            yield Misfit(("default",), show_value(self.default), f"another value: it {problem}")
+        if self.built_in is not None and (problem := self._problem_with_built_in(self.built_in)) is not None:
+            yield Misfit(("built_in",), show_value(self.built_in), f"another value: it {problem}")
         if self.built_in is not None and same_value(self.built_in, self.default):
             found = f"{show_value(self.built_in)}, the `default`"
             yield Misfit(("built_in",), found, "it only where it is another value")
@@ -306,13 +308,26 @@ class Knob(SpecModel):
         count = count_units(value, self.unit) if isinstance(value, str) else None
         return f" (write {numbers[numbers.index(count)]})" if count in numbers else ""
 
+    def _problem_with_built_in(self, value: Value) -> str | None:
+        """Say why this cannot be the DBMS's own value, or None when it can: of a number it may be outside `range`."""
+        if self._is_worded or self.problem_with(value) is None:
+            return None
+        return self._problem_of_kind(value) if self.type in _NUMERIC else self.problem_with(value)
+
+    def _problem_of_kind(self, value: Value) -> str | None:
+        """Say why this is no number as the knob has them, or None when it is one."""
+        wanted = (int,) if self.type == "integer" else (int, float)
+        if not isinstance(value, bool) and isinstance(value, wanted):
+            return None
+        kind = "a whole number" if self.type == "integer" else "a number"
+        proposal = propose_number(value, self.unit, is_whole=self.type == "integer")
+        return f"is not {kind}{f' of {self.unit}' if self.unit else ''}{proposal}"
+
     def problem_outside(self, value: Value) -> str | None:
         """Say why the knob's range does not hold this value, or None when it does; special values do not count."""
-        wanted = (int,) if self.type == "integer" else (int, float)
-        if isinstance(value, bool) or not isinstance(value, wanted):
-            kind = "a whole number" if self.type == "integer" else "a number"
-            proposal = propose_number(value, self.unit, is_whole=self.type == "integer")
-            return f"is not {kind}{f' of {self.unit}' if self.unit else ''}{proposal}"
+        if (problem := self._problem_of_kind(value)) is not None:
+            return problem
+        assert isinstance(value, int | float)  # noqa: S101 - else it has a problem
         low, high = self.range or [value, value]
         holds = low <= value <= high or self.range_is == "guess"
         return None if holds else f"is outside [{low}, {high}]"
