@@ -40,9 +40,17 @@ def write_runs(study: str, block: str, *runs: dict[str, Any], case: str = "sqlit
 
 def test_the_model_of_a_device_bounds_what_waits_for_flushes(specs: StudySpecs) -> None:
     assert describe(specs) == [
-        "sqlite/hdd-7200/ycsb-a: a flush takes about 8.3 ms on hdd-7200: in a window of 3 s each client thread "
-        "completes about 360 operations at most that wait for one"
+        "sqlite/hdd-7200/ycsb-a: a flush after 4 KiB takes about 8.3 ms on hdd-7200: in a window of 3 s each client "
+        "thread completes about 360 operations at most that wait for one"
     ]
+
+
+def test_a_flush_that_fills_a_unit_takes_as_long_as_both(specs: StudySpecs, tmp_path: Path) -> None:
+    """The flush of slow-unit takes 0.1 ms, and filling a unit 1 ms."""
+    study = Path(f"specs/studies/{specs.study.name}.yaml")
+    study.write_text(study.read_text().replace("[hdd-7200, local-disk]", "[slow-unit]"))
+    (line,) = describe(load_study(study, tmp_path, runnable=False))
+    assert "takes about 1.1 ms on slow-unit: in a window of 3 s each client thread completes about 2,727" in line
 
 
 def test_a_device_that_was_measured_is_known_better(specs: StudySpecs) -> None:
@@ -82,4 +90,4 @@ def test_runs_of_the_default_configuration_say_how_many_there_were(specs: StudyS
     assert "will hold about 210 operations" in describe(specs)[0]
     own.write_bytes(own.read_bytes()[:50])
     other.unlink()
-    assert describe(specs)[0].startswith("sqlite/hdd-7200/ycsb-a: a flush takes about 8.3 ms")
+    assert describe(specs)[0].startswith("sqlite/hdd-7200/ycsb-a: a flush after 4 KiB takes about 8.3 ms")

@@ -9,6 +9,7 @@ from pathlib import Path
 from knobscope.durable_files import DamagedFileError
 from knobscope.specs import Case, StudySpecs, Workload
 from knobscope.specs.models.device import Device
+from knobscope.specs.models.device_figures import flush_latency_us
 from knobscope.specs.models.device_model import DiskModel, FlashModel
 from knobscope.tables import DeviceProfile, read_document, read_table
 from knobscope.text.formats import format_count, format_micros, format_rate, format_seconds, loosen_units
@@ -37,7 +38,7 @@ def _describe_case(specs: StudySpecs, case: Case, results: Path) -> str | None:
         return None
     count = format_count(max(1, round(workload.measure_s * 1e6 / flush_us)))
     each = f"in a window of {window} each client thread completes about {count} operations at most that wait for one"
-    return f"{case}: a flush takes about {format_micros(flush_us)} on {case.device}: {each}"
+    return f"{case}: a flush after 4 KiB takes about {format_micros(flush_us)} on {case.device}: {each}"
 
 
 def _window_s(workload: Workload, rate: float) -> float:
@@ -63,7 +64,7 @@ def _measured_rate(case: Case, results: Path, study: str) -> tuple[float, str] |
 
 
 def _flush_us(device: Device, results: Path) -> float | None:
-    """Return how long a flush takes on a device: as fio measured it here, or as its model has it."""
+    """Return how long a flush after 4 KiB takes on a device: as fio measured it here, or as its model has it."""
     profiles = sorted(results.glob(f"*/devices/{device.name}.json"), key=lambda path: path.stat().st_mtime)
     for profile in reversed(profiles):
         try:
@@ -74,5 +75,5 @@ def _flush_us(device: Device, results: Path) -> float | None:
         case DiskModel() as disk:
             return disk.rotation.us
         case FlashModel(power_loss_protection=False) as flash:
-            return flash.flush.us
+            return flush_latency_us(flash)
     return None
