@@ -11,7 +11,8 @@
 --        gap of that size away from 1 and, on the higher tier, an opposite effect of that size.
 -- Insufficient: no second device of another tier in the study, or a device without a profile, which ranks its tier
 --        (each is reported once per case), no interval for the effect on one of the two, other knobs that have other
---        values on one of the two meanwhile, or an interval that holds both a gap that matters and one that does not.
+--        values on one of the two meanwhile, an interval that holds both a gap that matters and one that does not, or a
+--        smaller effect of a knob of which no mechanism is known: the spec does not have it any more.
 -- Penalty: the ratio of the ratios, as a factor above 1.
 -- Cannot see: which of two devices of one tier is the faster; tiers are compared, not drives. Nor a mechanism that does
 --        less on the higher tier than it should: how much it should is not known without a model of both devices.
@@ -31,7 +32,7 @@ comparisons AS (
         c.estimate, c.low, c.high, c.q_value,
         -- The sign of an effect that a higher tier may weaken; without one, a gap in either direction counts.
         CASE
-            WHEN is_significant(l.estimate, l.q_value) AND v.mechanism <> 'io_workers' THEN sign(l.estimate)
+            WHEN is_significant(l.estimate, l.q_value) AND v.mechanism IS DISTINCT FROM 'io_workers' THEN sign(l.estimate)
         END AS direction,
         h.low AS higher_low, h.high AS higher_high,
         {effect: exp(l.estimate) - 1, low: exp(l.low) - 1, high: exp(l.high) - 1} AS lower,
@@ -87,12 +88,13 @@ judged AS (
         (q_value <= getvariable('fdr') AND opposite) OR (unequal AND NOT fades) AS differs,
         -- The largest gap that matters and that the intervals leave possible.
         CASE
-            WHEN direction IS NULL THEN greatest(abs(low), abs(high))
+            WHEN direction IS NULL OR mechanism IS NULL THEN greatest(abs(low), abs(high))
             ELSE greatest(direction * low, direction * high, -direction * higher_low, -direction * higher_high)
         END AS possible,
         CASE
             WHEN lacking IS NOT NULL THEN lacking
             WHEN differs OR possible <= ln(1 + getvariable('tier_gap')) THEN NULL
+            WHEN fades AND mechanism IS NULL THEN 'no_mechanism'
             WHEN fades THEN 'reversal'
             ELSE 'noise'
         END AS obstacle
