@@ -14,8 +14,9 @@
 --        more at any depth, or clients wait for less, at most.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; one client thread, which waits for each of its operations, of which none reads enough_reads
---        times or more on average, so it never has more outstanding, and most of the time no more is in flight; the device is busy for less than least_busy of the
---        time, or for less than least_waited of it while waits were not watched, so it is unknown whether anything
+--        times or more on average, so it never has more outstanding, and most of the time no more is in flight (nor is it
+--        known where the number of client threads is not); the device is busy for less than least_busy of the time, or
+--        for less than least_waited of it while waits were not watched, so it is unknown whether anything
 --        waits for it; clients surely wait for less and may wait for more, hidden by locks or timers; no value of a knob
 --        was measured together with the default; the default, or the freest value, is not confined, but has only one
 --        request in flight for most of its busy time.
@@ -126,6 +127,8 @@ cases_judged AS (
                 AND NOT is_seldom_waited THEN 'untried'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT is_seldom_waited AND device_gain IS NULL THEN 'no_profile'
             WHEN coalesce(does_no_more, false) OR is_seldom_waited THEN NULL
+            WHEN confined AND coalesce(freed, 0) = 0 AND threads IS NULL
+                AND coalesce(reads_per_op, 0) < getvariable('enough_reads') AND coalesce(depth_one >= 0.5, true) THEN 'no_clients'
             WHEN confined AND freed > 0 AND NOT is_any_free THEN 'hardly_freed'
             WHEN NOT confined AND NOT is_free THEN 'hardly_more'
         END AS obstacle
