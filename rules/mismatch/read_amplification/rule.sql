@@ -11,9 +11,9 @@
 --        additional waiting of its clients for reads accounts for read_share or more of the additional time per
 --        operation, and surely for half of that (95 % interval). If waits were not watched, their time lies between two
 --        bounds: the latencies of all reads, of which no more run at a time than there are clients, and the time of all
---        clients while the device is busy with reads. Then it must also read more bytes or requests per second, or as
---        many bytes from a device that is busy for saturated_share of the time: background reads per operation rise
---        with any slowdown.
+--        clients while the device is busy with reads. Then it must also read more bytes or requests per second, beyond
+--        noise, or as many bytes from a device that is busy for saturated_share of the time: background reads per
+--        operation rise with any slowdown.
 -- None: the intervals rule out that throughput or what is read changes by an amount that matters, that the slower one
 --        reads more, or that waiting for reads accounts for read_share of the difference; nothing was read from the
 --        device.
@@ -84,9 +84,12 @@ sided AS (
             AS most_more,
         -sign(estimate) * one / nullif(slow_us, 0) AS one_share,
         -sign(estimate) * other / nullif(slow_us, 0) AS other_share,
-        least(of_slower(estimate, one_low, -one_high), of_slower(estimate, other_low, -other_high))
+        -- One bound alone says nothing.
+        CASE WHEN one_low + other_low IS NOT NULL
+             THEN least(of_slower(estimate, one_low, -one_high), of_slower(estimate, other_low, -other_high)) END
             / nullif(slow_us, 0) AS share_low,
-        greatest(of_slower(estimate, one_high, -one_low), of_slower(estimate, other_high, -other_low))
+        CASE WHEN one_low + other_low IS NOT NULL
+             THEN greatest(of_slower(estimate, one_high, -one_low), of_slower(estimate, other_high, -other_low)) END
             / nullif(slow_us, 0) + left_open AS share_high
     FROM compared
 ),
@@ -97,7 +100,12 @@ judged AS (
         coalesce(bytes_q <= getvariable('fdr') AND rules_out_gain(more_bytes) = false, false) AS by_bytes,
         coalesce(number_q <= getvariable('fdr') AND rules_out_gain(more_number) = false, false) AS by_number,
         coalesce(
-            is_exact OR NOT rules_out_gain(greatest(more_bytes, more_number) - abs(estimate))
+            is_exact OR (
+                NOT rules_out_gain(greatest(more_bytes, more_number) - abs(estimate))
+                AND abs(estimate) < greatest(
+                    more_bytes - sqrt(pow((bytes_high - bytes_low) / 2, 2) + pow((high - low) / 2, 2)),
+                    more_number - sqrt(pow((number_high - number_low) / 2, 2) + pow((high - low) / 2, 2))
+                ))
                 OR (of_slower(estimate, value_busy, reference_busy) >= getvariable('saturated_share')
                     AND rules_out_loss(more_bytes - abs(estimate))), false
         ) AS by_second,

@@ -26,7 +26,7 @@ CASES: list[tuple[Truth, dict[str, Any], str, str]] = [
     (Truth(throughput=-0.4), {"reads_per_op": 0.0}, "none", "no read reached the device"),  # the page cache has all
     # As many reads in the background as before, while the foreground takes more CPU.
     (Truth(throughput=-0.4, cpu=0.6), {"reads_per_op": None, "read_us": 200.0}, "none", "accounts for at most"),
-    (Truth(throughput=-0.4), {"reads_per_op": None, "read_us": 5000.0}, "insufficient", "no more is read per second"),
+    (Truth(throughput=-0.4), {"reads_per_op": None, "read_us": 5000.0}, "insufficient", "not sure that more is read"),
     # Eight clients and one request in flight: perhaps one waits, perhaps all do.
     (
         Truth(throughput=-0.4, read_bytes=1.4, read_us=1.2),
