@@ -80,6 +80,7 @@ compared AS (
         computing_share['sure'] AS computed, computing_share['low'] AS computed_low,
         computing_share['high'] AS computed_high,
         flushing.waited AS flushing_share,
+        flushing.waited_low AS flushing_low,
         w.estimate AS write_share, w.low AS write_low, w.high AS write_high, w.q_value AS write_q,
         w.reference AS write_before,
         r.estimate AS read_share, r.low AS read_low, r.high AS read_high, r.q_value AS read_q,
@@ -96,9 +97,11 @@ compared AS (
         1e6 / t.reference * abs(exp(-t.estimate) - 1) AS difference_us,
         serving * difference_us AS slow_us,
         1e6 * c.reference * abs(exp(c.estimate) - 1) AS cpu_us,
+        1e6 * c.reference * abs(exp(CASE WHEN c.estimate > 0 THEN c.high ELSE c.low END) - 1) AS most_cpu_us,
         -sign(t.estimate) * f.estimate AS more_flushes,
         coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
         more_flushes * coalesce(flush_us, 0) AS flushing_us,
+        of_slower(t.estimate, f.low, -f.high) * flush_us AS least_flushing_us,
         -- At most; the CPU time of these requests is not known.
         flushing_us + more_flushes * getvariable('request_cpu_us') AS most_flushing_us,
         -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS most_writing_us,
@@ -131,10 +134,10 @@ judged AS (
             AS by_writes,
         reads_ordered AND coalesce(read_rate_rise / read_rise > 0.5, read_rise IS NULL) AS by_reads,
         CASE
-            WHEN computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share') THEN 'flushes'
+            WHEN computed IS NOT NULL AND flushing_low >= 1 - getvariable('cpu_share') THEN 'flushes'
             WHEN computed IS NULL AND flushes_q <= getvariable('fdr')
-                AND flushing_us >= (1 - getvariable('cpu_share')) * difference_us THEN 'flushes'
-            WHEN coalesce(computed_high, cpu_us / nullif(difference_us, 0), 0) < getvariable('cpu_share') THEN 'time'
+                AND least_flushing_us >= (1 - getvariable('cpu_share')) * difference_us THEN 'flushes'
+            WHEN coalesce(computed_high, most_cpu_us / nullif(difference_us, 0)) < getvariable('cpu_share') THEN 'time'
         END AS explained_by,
         are_flushes_unknown(computed, flushes_q, more_flushes, flush_us) AS unknown_flushes,
         coalesce(order_us < getvariable('cpu_share') * cpu_us, false) AS is_much_work,
@@ -162,7 +165,8 @@ judged AS (
 verdicts AS (
     SELECT *,
         costs AND (by_writes OR by_reads) AND explained_by IS NULL AS can_be,
-        can_be AND NOT is_much_work AND NOT unknown_flushes AND NOT may_be_requests AND coalesce(
+        can_be AND NOT is_much_work AND NOT unknown_flushes AND NOT may_be_requests
+            AND NOT coalesce(computed IS NOT NULL AND flushing_share >= 1 - getvariable('cpu_share'), false) AND coalesce(
             computed >= getvariable('cpu_share') AND computed_low > 0, cpu_us >= getvariable('cpu_share') * slow_us, false
         ) AS is_mismatch,
         CASE
@@ -177,6 +181,7 @@ verdicts AS (
             WHEN can_be AND unknown_flushes THEN 'no_flushes'
             WHEN can_be AND is_much_work THEN 'much_work'
             WHEN can_be AND may_be_requests THEN 'more_requests'
+            WHEN can_be AND computed IS NULL AND cpu_us < getvariable('cpu_share') * difference_us THEN 'noise_of_cpu'
             WHEN can_be AND computed IS NULL THEN 'shared_processors'
             WHEN can_be THEN 'noise_of_waits'
             WHEN costs AND reads_ordered AND read_rate_rise IS NULL AND read_rise IS NOT NULL THEN 'unknown_rate'
