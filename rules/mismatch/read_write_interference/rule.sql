@@ -16,10 +16,11 @@
 --        effect rules out a gain that matters.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin; the runs vary too much to tell whether reads are slower, or what would be gained; the number of
---        clients is unknown; no requests of the default configuration are known by file; such files exist, there are
---        not three blocks whose default configuration has moments in which nothing was written, to compare with, and
---        the profile of the device does not prove it; waits were not watched, and of the gain no more that matters is left
---        than CPU time leaves clients to wait; a table was moved, and its effect neither is clear nor rules out a gain.
+--        clients is unknown; no requests of the default configuration are known by file, or one of the two kinds may be
+--        among unknown files; such files exist, there are not three blocks whose default configuration has moments in
+--        which nothing was written, to compare with, and the profile of the device does not prove it; waits were not
+--        watched, and CPU time is unknown, or of the gain no more that matters is left than it leaves clients to wait; a
+--        table was moved, and its effect neither is clear nor rules out a gain.
 -- Penalty: that gain, a factor, within what clients wait for reads or, where waits were not watched, what CPU time
 --        leaves. An upper bound: it removes all additional waiting of reads, and moments with writes may differ in more
 --        than the writes. Where a table was moved, the effect of that. One row per case, without a knob.
@@ -62,6 +63,8 @@ kinds AS (
 used AS (
     SELECT dbms, device, workload, sum(k.reads) AS reads, sum(k.writes) AS writes,
         sum(k.reads + k.writes) FILTER (role = 'unknown') / sum(k.reads + k.writes) AS unknown_part,
+        sum(read_part) FILTER (role = 'unknown') AS unknown_reads,
+        sum(write_part) FILTER (role = 'unknown') AS unknown_writes,
         list(file ORDER BY k.reads DESC, file) FILTER (read_mostly) AS quiet_files,
         list(file ORDER BY k.writes DESC, file) FILTER (written) AS written_files,
         sum(read_part) FILTER (read_mostly) AS quiet_read_part,
@@ -117,6 +120,10 @@ cases_judged AS (
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN reads IS NULL THEN 'no_files'
             WHEN unknown_part > getvariable('most_unknown') THEN 'unknown_files'
+            -- Files of one of the two kinds may be among the unknown ones.
+            WHEN NOT shared AND (quiet_files IS NOT NULL OR coalesce(unknown_reads >= getvariable('least_part'), false))
+                AND (written_files IS NOT NULL OR coalesce(unknown_writes >= getvariable('least_part'), false))
+                THEN 'unknown_files'
             WHEN moved_estimate IS NOT NULL THEN
                 CASE WHEN NOT coalesce(is_significant(moved_estimate, moved_q), false)
                           AND NOT coalesce(rules_out_gain(moved_high), false) THEN 'unclear_move' END
@@ -129,6 +136,9 @@ cases_judged AS (
                 AND NOT coalesce(rules_out_gain(least(gain_high, -ln(greatest(1 - waiting_share, 1e-9)))), false)
                 THEN 'unclear'
             WHEN is_seldom_waited AND NOT waits_watched THEN 'computing'
+            -- Without CPU time, what is gained has no bound.
+            WHEN waiting_share IS NULL AND are_slower AND surely_gains
+                AND exp(gain) - 1 >= getvariable('min_effect') THEN 'no_cpu'
         END AS obstacle
     FROM visibility v
     LEFT JOIN used u USING (dbms, device, workload)
