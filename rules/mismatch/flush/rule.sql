@@ -2,7 +2,7 @@
 --        flushes.
 -- Source: He et al. (PVLDB 16(7), 2023) count this among mismatches of I/O size; here the cost of flushing is separated
 --        from that of the bytes written: an SSD without power-loss protection takes a millisecond for a flush of 4 KiB.
--- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op), flushes_behind,
+-- Needs: effects (throughput_ops, flushes_per_op, write_bytes_per_op, cpu_s_per_op), flushes_behind, device_behind,
 --        device_profile (flush_p50_us, or else fsync_p50_us; write_unit_us), visibility.
 -- Mismatch: of value and default, the slower one waits for flushes, which account for flush_share or more of the lost
 --        time, its additional time per operation. If waits were watched, this is the time that clients waited for
@@ -13,15 +13,18 @@
 --        interval at a quarter or more. A slowdown by itself does not flush more often per second: if commits share a
 --        flush, fewer of them do. The time of a flush is the average in the runs of each setting or, if no run has it,
 --        that of one after 4 KiB on this device. The time to fill units that writes filled in part is no cost of the
---        flush, and is left to rule io_size: write_unit_us for the share of such writes.
+--        flush, and is left to rule io_size: at most two units for each such write, and no more than one and what a
+--        flush takes longer than after 4 KiB.
 -- None: the intervals rule out an effect on throughput that matters, or that flushes account for flush_share of it.
+--        Of the time of a flush, write_unit_us for the share of such writes is taken off.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the time of a flush is unknown (each reported once per case); no interval, or too wide a
---        one; without watched waits, flushes that rise per operation and not per second, or that take longer, or leave
---        room for CPU time, or whose fsyncs may account for as much: an fsync also waits for writes and for the journal
---        of the file system, for an unknown time. Bounds are the additional busy time of the device per operation and,
---        unless flushes rise significantly, the share of all flushes that may be additional; or what as many fdatasyncs
---        take on this device by its profile, the kernel's part included.
+--        one; flushes that may fill more units than one; without watched waits, flushes that rise per operation and not
+--        per second, or that take longer, or may do so where no run has their time, or leave room for CPU time, or no CPU
+--        time was recorded, or whose fsyncs may account for as much: an fsync also waits for writes and for the journal of
+--        the file system, for an unknown time. Bounds are the additional busy time of the device per operation and, unless
+--        flushes rise significantly, the share of all flushes that may be additional; or what as many fdatasyncs take on
+--        this device by its profile, the kernel's part included.
 -- Penalty: throughput of the better value / that of the worse, within what the share of the flushes allows.
 -- Cannot see: writes that force their own data to storage (FUA), which are not flushes; without waits, flushes that one
 --        setting adds on a device that flushes all the time anyway.
@@ -40,14 +43,22 @@ throughput AS (
 compared AS (
     SELECT dbms, device, workload, watched, blind, serving, usual_us, t.* EXCLUDE (dbms, device, workload),
         -- A flush takes as long as what it has to store: on a disk, many times as long as one after 4 KiB.
-        coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
-        coalesce(filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0)
-            AS fill_us,
+        of_slower(t.estimate, value_us, reference_us) AS measured_us,
+        of_slower(t.estimate, reference_us, value_us) AS faster_measured_us,
+        coalesce(measured_us, usual_us) AS flush_us,
+        coalesce(faster_measured_us, flush_us) AS faster_us,
+        -- Without the filling of units: at most, and where several of them may be filled, at least.
+        coalesce(most_filling_us(
+            flush_us, usual_us, write_unit_us, of_slower(t.estimate, value_partly_writes, reference_partly_writes)
+        ), 0) AS most_fill_us,
+        least(most_fill_us, coalesce(
+            filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0
+        )) AS fill_us,
         flush_us - fill_us AS net_us,
-        coalesce(of_slower(t.estimate, reference_us, value_us), flush_us) AS faster_us,
-        faster_us - coalesce(
-            filling_us(faster_us, write_unit_us, of_slower(t.estimate, reference_partly, value_partly)), 0
-        ) AS faster_net_us,
+        flush_us - most_fill_us AS least_net_us,
+        faster_us - coalesce(most_filling_us(
+            faster_us, usual_us, write_unit_us, of_slower(t.estimate, reference_partly_writes, value_partly_writes)
+        ), 0) AS faster_net_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
         abs(us_after - us_before) AS slow_us,
@@ -59,8 +70,9 @@ compared AS (
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
         -sign(t.estimate) * (value_busy * us_after - reference_busy * us_before) AS more_busy_us,
-        allowed_share(of_slower(t.estimate, value_busy, reference_busy), t.estimate) AS allowed,
-        coalesce(not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving), 1) AS not_cpu
+        of_slower(t.estimate, value_busy, reference_busy) AS busy,
+        allowed_share(busy, t.estimate) AS allowed,
+        not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving) AS not_cpu
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
@@ -76,10 +88,10 @@ shared AS (
     SELECT *, share_of_cause(
         -- Of what clients wait for a flush, filling units of the device is left to rule io_size.
         share_by_time(
-            waited * net_us / nullif(flush_us, 0), waited_low * net_us / nullif(flush_us, 0),
+            waited * least_net_us / nullif(flush_us, 0), waited_low * least_net_us / nullif(flush_us, 0),
             waited_high * net_us / nullif(flush_us, 0), left_open, getvariable('flush_share')
         ),
-        share_by_counts(slower_rate, faster_rate, margin, net_us, net_us, estimate, least(allowed, 1))
+        share_by_counts(slower_rate, faster_rate, margin, least_net_us, least_net_us, estimate, least(allowed, 1))
     ) AS share
     FROM compared
 ),
@@ -110,29 +122,44 @@ judged AS (
             ),
             false
         ) AS may_be_fsync,
+        -- With both settings they may take any time, within what the device is busy for.
+        coalesce(
+            NOT share.by_time AND flushes_before > 0 AND number_after(flushes_before, more) > 0
+                AND (measured_us IS NULL OR faster_measured_us IS NULL)
+                AND coalesce(more_busy_us >= getvariable('flush_share') * slow_us, true),
+            false
+        ) AS may_be_longer,
+        most_fill_us - fill_us > 0.05 * flush_us AS may_fill_several,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')
-             ELSE most_us < getvariable('flush_share') * slow_us AND NOT may_be_fsync END AS flushes_ruled_out
+             ELSE most_us < getvariable('flush_share') * slow_us AND NOT may_be_fsync AND NOT may_be_longer
+        END AS flushes_ruled_out
     FROM shared
 ),
 
 verdicts AS (
     SELECT *,
         within(share, not_cpu) AS told,
-        is_it AND (share.by_time OR not_cpu >= getvariable('flush_share')) AS is_mismatch,
+        -- Of what nobody measured in these runs, the device's busy time is the only bound.
+        share.by_time OR coalesce(measured_us, busy) IS NOT NULL AS is_timed,
+        is_it AND is_timed AND (share.by_time OR coalesce(not_cpu >= getvariable('flush_share'), false)) AS is_mismatch,
         CASE
             WHEN blind IS NOT NULL THEN blind
             WHEN knob IS NULL THEN 'no_knob'
             WHEN q_value IS NULL THEN lack_of_runs(runs, blocks, estimate)
             WHEN more_q IS NULL THEN 'few_watched'
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND flushes_ruled_out) THEN NULL
-            WHEN share.by_time AND matters THEN 'noise_of_flushes'
+            WHEN is_it AND NOT is_timed THEN 'no_latency'
+            WHEN is_it AND not_cpu IS NULL THEN 'no_cpu'
             WHEN is_it THEN 'cpu'
+            WHEN matters AND may_fill_several THEN 'several_units'
+            WHEN share.by_time AND matters THEN 'noise_of_flushes'
             WHEN may_be_fsync AND is_part AND most_us < getvariable('flush_share') * slow_us THEN 'fsync'
             WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
             WHEN can_be THEN 'same_rate'
             WHEN matters AND slow_more * net_us + greatest(net_us - faster_net_us, 0)
                 * of_slower(estimate, flushes_before, flushes_before + more) >= getvariable('flush_share') * slow_us
                 THEN 'longer_flushes'
+            WHEN matters AND may_be_longer AND most_us < getvariable('flush_share') * slow_us THEN 'no_latency'
             WHEN matters THEN 'noise_of_flushes'
             ELSE 'noise'
         END AS obstacle

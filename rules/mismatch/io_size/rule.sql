@@ -13,13 +13,16 @@
 --        known, and unless the device is busy for most_busy of the time), and what CPU time leaves. If the time of a
 --        unit is unknown, the busy time must rise by as much. Not if the other part of the flushes' time accounts for
 --        more than half of it: that is for rule flush.
--- None: the intervals rule out that throughput changes, or that such writes change with it, by an amount that matters.
+-- None: the intervals rule out that throughput changes, or that such writes change with it, by an amount that matters, or
+--        that flushes, which are more or take longer, wait for units for fill_share of the lost time, or surely the other
+--        part of their time is more than half of it. A flush fills at most two units for each such write, and no more than
+--        one and what it takes longer than after 4 KiB.
 -- Insufficient: the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
 --        unknown origin, or the device has no profile, or no write unit was found (each reported once per case); no
---        interval, or too wide a one, for an effect or for the time that clients wait; without watched waits, such
---        writes do not become more frequent per second, so the slowdown may be what changes them, no thread waits for
---        them, or CPU time is unknown, or may account for the difference, or flushes were not counted, or take an unknown
---        time; a special value whose number of such writes would decide.
+--        interval, or too wide a one, for an effect or for the time that clients wait; flushes that may fill several
+--        units each; without watched waits, such writes do not become more frequent per second, so the slowdown may be
+--        what changes them, no thread waits for them, or CPU time is unknown, or may account for the difference, or
+--        flushes were not counted, or take an unknown time; a special value whose number of such writes would decide.
 -- Penalty: throughput of the better value / that of the worse, within what the share of such writes allows.
 -- Cannot see: whether the size is the cause: values that change the size of writes may change more. Experiments test
 --        that.
@@ -46,10 +49,11 @@ compared AS (
         n.reference AS number_before,
         f.estimate AS flushes, f.low AS flushes_low, f.high AS flushes_high, f.q_value AS flushes_q,
         f.reference AS flushes_before,
-        value_us, reference_us, value_partly, reference_partly,
+        value_us, reference_us, value_partly, reference_partly, value_partly_writes, reference_partly_writes,
         r.slower_rate, r.faster_rate, r.margin,
         g.slower_rate AS slower_flushes, g.faster_rate AS faster_flushes, g.margin AS flushes_margin,
         flushing.waited AS flushing_share,
+        flushing.waited_low AS flushing_low,
         waits.waited + coalesce(flushing.waited, 0) AS waited,
         waits.waited_low + coalesce(flushing.waited_low, 0) AS waited_low,
         waits.waited_high + coalesce(flushing.waited_high, 0) AS waited_high,
@@ -61,7 +65,10 @@ compared AS (
         not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving) AS not_cpu,
         sign(t.step) AS direction,
         getvariable('min_effect') AS share_matters,
-        getvariable('min_effect') * n.reference AS number_matters
+        -- Of many writes a small share can take the time, too.
+        least(
+            getvariable('min_effect') * n.reference, getvariable('fill_share') * slow_us / nullif(2 * write_unit_us, 0)
+        ) AS number_matters
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('unaligned_write_share') s USING (dbms, device, workload, knob, value)
@@ -80,14 +87,30 @@ compared AS (
 shared AS (
     SELECT *,
         of_slower(estimate, value_partly, reference_partly) AS partly,
-        coalesce(of_slower(estimate, value_us, reference_us), usual_us) AS flush_us,
-        filling_us(flush_us, write_unit_us, partly) AS fill_us,
+        of_slower(estimate, value_us, reference_us) AS measured_us,
+        coalesce(measured_us, usual_us) AS flush_us,
+        of_slower(estimate, value_partly_writes, reference_partly_writes) AS partly_writes,
+        most_filling_us(flush_us, usual_us, write_unit_us, partly_writes) AS most_fill_us,
+        CASE WHEN partly IS NOT NULL THEN least(filling_us(flush_us, write_unit_us, partly), most_fill_us) END AS fill_us,
         -sign(estimate) * flushes AS more_flushes,
         of_slower(estimate, flushes_high, -flushes_low) AS more_flushes_high,
+        of_slower(estimate, flushes_low, -flushes_high) AS more_flushes_low,
         more_flushes * fill_us / nullif(slow_us, 0) AS filling,
-        coalesce(more_flushes_high * fill_us / nullif(slow_us, 0) < getvariable('fill_share'), true) AS filling_ruled_out,
+        -- What additional flushes, and those that take longer than with the faster setting, fill for an operation at most.
+        -- Of flushes whose time nobody measured, the number of such writes is the only bound.
+        CASE WHEN more_flushes_high <= 0 THEN 0
+             ELSE more_flushes_high
+                * CASE WHEN measured_us IS NOT NULL THEN most_fill_us ELSE 2 * write_unit_us * partly_writes END
+        END + CASE WHEN least(flushes_before, number_after(flushes_before, flushes)) <= 0 THEN 0 ELSE least(
+                CASE WHEN value_us + reference_us IS NOT NULL
+                     THEN greatest(measured_us - of_slower(estimate, reference_us, value_us), 0) END
+                    * of_slower(estimate, flushes_before + flushes, flushes_before),
+                2 * write_unit_us * greatest(of_slower(estimate, number_high, -number_low), 0)
+        ) END AS most_filling_time_us,
+        coalesce(most_filling_time_us < getvariable('fill_share') * slow_us, false) AS filling_ruled_out,
         -- A write that begins and ends between units fills two: all of the slower side's take this long at most.
-        2 * write_unit_us * of_slower(estimate, number_before + number, number_before) AS most_us,
+        2 * write_unit_us
+            * (of_slower(estimate, number_before + number, number_before) + (number_high - number_low) / 2) AS most_us,
         coalesce(most_us < getvariable('fill_share') * slow_us, false) AS too_few,
         -- Of what nobody waits for, no time is lost, unless the device is so busy that writers are held back.
         allowed_share(busy, estimate) AS allowed,
@@ -114,10 +137,15 @@ shared AS (
 judged AS (
     SELECT *,
         is_significant(estimate, q_value) AS matters,
-        -- What flushes take without the filling of units.
+        -- What flushes take without the filling of units: by the estimate, and surely.
         coalesce(
             CASE WHEN by_time IS NOT NULL THEN flushing_share * (1 - coalesce(fill_us / flush_us, 0))
                 WHEN flushes_q <= getvariable('fdr') THEN more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) END
+                > 1 - getvariable('fill_share'), false
+        ) AS may_be_flushes,
+        coalesce(
+            CASE WHEN by_time IS NOT NULL THEN flushing_low * (1 - most_fill_us / flush_us)
+                ELSE more_flushes_low * (flush_us - most_fill_us) / nullif(slow_us, 0) END
                 > 1 - getvariable('fill_share'), false
         ) AS by_flushes,
         are_flushes_unknown(by_time, flushes_q, more_flushes, flush_us) AS unknown_flushes,
@@ -153,7 +181,7 @@ judged AS (
 verdicts AS (
     SELECT *,
         within(CASE WHEN by_share OR by_number THEN writes_share ELSE of_filling END, coalesce(not_cpu, 1)) AS cause_share,
-        matters AND (by_share OR by_number OR by_filling) AND NOT by_flushes AS holds,
+        matters AND (by_share OR by_number OR by_filling) AND NOT may_be_flushes AS holds,
         holds AND (
             by_time IS NOT NULL OR (coalesce(not_cpu >= getvariable('fill_share'), false) AND NOT unknown_flushes)
         ) AS is_mismatch,
@@ -165,6 +193,8 @@ verdicts AS (
             WHEN is_mismatch OR rules_out_effect(low, high) OR (matters AND (by_flushes OR too_few)) OR time_ruled_out
                 THEN NULL
             WHEN matters AND unknown_flushes THEN 'no_flushes'
+            WHEN matters AND may_be_flushes AND NOT coalesce(share_ruled_out AND number_ruled_out AND filling_ruled_out, false)
+                THEN 'several_units'
             WHEN matters AND by_time IS NOT NULL AND (against_share OR with_number OR can_fill) THEN 'noise_of_waits'
             WHEN holds AND not_cpu IS NULL THEN 'no_cpu'
             WHEN holds THEN 'cpu'
@@ -177,6 +207,7 @@ verdicts AS (
             WHEN share_ruled_out AND number_ruled_out AND filling_ruled_out THEN NULL
             WHEN matters AND number_against AND direction IS NULL THEN 'no_direction'
             WHEN matters AND number_against AND NOT more_per_second AND by_time IS NULL THEN 'same_rate'
+            WHEN matters AND share_ruled_out AND number_ruled_out THEN 'several_units'
             WHEN matters THEN 'noise_of_writes'
             ELSE 'noise'
         END AS obstacle

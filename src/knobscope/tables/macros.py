@@ -37,9 +37,18 @@ MACROS: dict[str, str] = {
     "share_of(part, requests)": f"CASE WHEN requests >= {LEAST_REQUESTS} THEN part / requests END",
     # A fitted share, which noise may carry out of its range.
     "as_share(x)": "CASE WHEN x IS NOT NULL THEN greatest(0, least(1, x)) END",
-    # How much of a flush goes to fill units that writes filled in part: what that takes, for the share of the writes.
+    # How much of a flush goes to fill units that writes filled in part: what one unit takes, for the share of the
+    # writes. A device fills several at a time, so this is the least that is likely.
     "filling_us(flush_us, unit_us, partly)": """
         CASE WHEN unit_us * partly IS NOT NULL THEN least(flush_us, unit_us * partly) END
+    """,
+    # The most that is possible, where `writes` fill units in part for each flush, up to two each. The usual flush,
+    # after 4 KiB, fills one; what this one takes longer may go to others. What is unknown (NULL) bounds nothing.
+    "most_filling_us(flush_us, usual_us, unit_us, writes)": """
+        CASE WHEN unit_us IS NOT NULL THEN least(
+            flush_us, 2 * unit_us * writes,
+            CASE WHEN usual_us IS NOT NULL THEN unit_us + greatest(flush_us - usual_us, 0) END
+        ) END
     """,
     # A fitted number after a change: what is left of it by rounding, or below nothing by noise, is nothing.
     "number_after(before, change)": """

@@ -302,12 +302,13 @@ BLOCK_VIEWS: dict[str, str] = {
         )
     """,
     # Of the runs with a value, and of those that it is compared with: how long a flush took on average, and which
-    # share of the writes filled units of the device in part.
+    # share of the writes filled units of the device in part, and how many for each flush.
     "flushes_behind": """
         WITH sides AS (
             SELECT b.dbms, b.device, b.workload, b.knob, b.value, side,
                 sum(flushes * mean_us) / nullif(sum(flushes), 0) AS flush_us,
-                avg(unaligned_write_share) AS partly
+                avg(unaligned_write_share) AS partly,
+                avg(unaligned_writes_per_op) / nullif(avg(flushes_per_op), 0) AS partly_writes
             FROM runs_behind b JOIN run_metrics USING (run_id) LEFT JOIN run_flushes USING (run_id)
             WHERE b.knob IS NOT NULL
             GROUP BY ALL

@@ -306,10 +306,10 @@ class StudyMaker:
             return
         noise = np.random.default_rng(crc32(run_id.encode())).normal(0, self.noise)
         read_us = self.read_us * np.exp(truth.read_us + noise)
-        row = {"run_id": run_id, "op": "read", "low_us": 0.9 * read_us, "high_us": 1.1 * read_us}
-        tables["io_latency"].append({**row, "requests": int(reads)})
         flushes = int(run["operations"] * max(0.0, self.flushes + truth.flushes) * np.exp(noise))
         tables["io_profile"].append({"run_id": run_id, "op": "flush", "requests": flushes, "bytes": 0})
+        for op, us, count in (("read", read_us, int(reads)), ("flush", self.flush_us, flushes)):
+            tables["io_latency"].append({"run_id": run_id, "op": op, "low_us": us, "high_us": us, "requests": count})
         one = min(1.0, max(0.0, self.depth_one + truth.depth_one + rng.normal(0, 0.002)))
         depths = {0: 1 - self.busy, 1: self.busy * one, 4: self.busy * (1 - one)}
         for depth, part in ((depth, part) for depth, part in depths.items() if part > 0):  # as the monitor does

@@ -126,7 +126,7 @@ def test_what_the_device_did_is_mentioned_and_called_no_cause(make_study: Make) 
     study = make_study(truth={("page", "16"): Truth(tail=1.8, read_us=2.0)}, repeats=5, noise=0.015, reads_per_op=1.0)
     row = study.judge("tail").set_index(["knob", "value"]).loc[("page", "16")]
     assert row["verdict"] == "mismatch"
-    assert "99 % of reads end within 1.6 ms instead of 2" in row["sentence"]
+    assert "99 % of reads end within 1.5 ms instead of 2" in row["sentence"]
     assert "does not prove what makes them slow" in row["sentence"]
     plain = make_study(truth={("page", "16"): Truth(tail=1.8)}, repeats=5, noise=0.015, reads_per_op=1.0)
     row = plain.judge("tail").set_index(["knob", "value"]).loc[("page", "16")]
