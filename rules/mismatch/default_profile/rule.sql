@@ -18,8 +18,9 @@
 --        takes; the runs use more than most_used of the ability in the profile, which means that something else slowed
 --        the device down while it was measured; no run of the default configuration has queue depths; depth holds the
 --        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
---        whose operations read less than reads_at_once times each, so they never have more outstanding; whether depth
---        does is unknown; all processors of the machine are busy for busy_processors of the time, or, without watched
+--        whose operations read less than reads_at_once times each, so they never have more outstanding, or nobody knows
+--        how many client threads there are; whether depth does is unknown; flushes do, and may each fill several units;
+--        all processors of the machine are busy for busy_processors of the time, or, without watched
 --        waits, for as long as least_waiting leaves, so no device would make it much faster (unless clients, no more of
 --        them than processors, were watched waiting for the device for least_waiting of their time: none of them waits
 --        for a processor meanwhile); where waits were not watched, CPU time leaves clients less than least_waiting of
@@ -112,7 +113,10 @@ judged AS (
         -- The median of their number may be that of another run than the median of their time.
         CASE WHEN flushes = 0 THEN 0
              WHEN flushes * us_per_flush IS NOT NULL THEN least(flushes * us_per_flush / 1e6, busy) END AS flushing,
-        coalesce(filling_us(us_per_flush, write_unit_us, partly), 0) AS fill_us,
+        coalesce(most_filling_us(
+            us_per_flush, coalesce(flush_p50_us, fsync_p50_us), write_unit_us, writes * partly / nullif(flushes, 0)
+        ), 0) AS most_fill_us,
+        least(most_fill_us, coalesce(filling_us(us_per_flush, write_unit_us, partly), 0)) AS fill_us,
         -- The share of the clients' time in which they may wait for the device: as watched, and where that leaves it open
         -- no more than CPU time does.
         decides(
@@ -135,7 +139,7 @@ judged AS (
         END AS held_by,
         CASE
             WHEN v.obstacle IS NOT NULL THEN v.obstacle
-            WHEN c.runs IS NULL THEN 'no_depths'
+            WHEN busy IS NULL THEN 'no_depths'
             WHEN a.read_iops IS NULL AND a.write_iops IS NULL THEN 'no_profile'
             WHEN used IS NULL AND busy >= getvariable('least_waiting') AND NOT is_seldom_waited THEN 'no_rates'
             WHEN used > getvariable('most_used') THEN 'profile_too_low'
@@ -153,7 +157,10 @@ judged AS (
             -- While it is busy, at least one is in flight: a single client is always covered.
             WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads
                 AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'few_clients'
-            WHEN is_mismatch AND held_by = 'requests' AND full_depth IS NULL THEN 'no_full_depth'
+            -- Nor are operations known of a watched command, and what each reads.
+            WHEN is_mismatch AND held_by = 'depth' AND threads IS NULL THEN 'no_clients'
+            WHEN is_mismatch AND held_by = 'flush' AND most_fill_us > us_per_flush / 2 THEN 'several_units'
+            WHEN is_mismatch AND held_by = 'requests' AND full_depth + depth IS NULL THEN 'no_full_depth'
         END AS obstacle
     FROM visibility v
     LEFT JOIN defaults c USING (dbms, device, workload)

@@ -107,15 +107,15 @@ RUN_VIEWS: dict[str, str] = {
     "run_depths": """
         SELECT run_id,
             least(
-                coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0), 0)
-                    / least(sum(time_ns::DOUBLE) FILTER (queue = -1), 1e9 * nullif(any_value(window_s), 0)),
+                coalesce(sum(time_ns::DOUBLE) FILTER (depth > 0), 0)
+                    / least(sum(time_ns::DOUBLE), 1e9 * nullif(any_value(window_s), 0)),
                 1
             ) AS busy_share,
-            coalesce(sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth = 1), 0)
-                / sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0) AS depth_one_share,
-            sum(time_ns::DOUBLE * depth) FILTER (queue = -1)
-                / sum(time_ns::DOUBLE) FILTER (queue = -1 AND depth > 0) AS busy_depth
+            coalesce(sum(time_ns::DOUBLE) FILTER (depth = 1), 0) / sum(time_ns::DOUBLE) FILTER (depth > 0)
+                AS depth_one_share,
+            sum(time_ns::DOUBLE * depth) / sum(time_ns::DOUBLE) FILTER (depth > 0) AS busy_depth
         FROM queue_depth JOIN watched_runs USING (run_id)
+        WHERE queue = -1
         GROUP BY run_id
     """,
     # How long flushes took on average, from issue to completion; none for a run without any.
@@ -317,7 +317,9 @@ BLOCK_VIEWS: dict[str, str] = {
             any_value(flush_us) FILTER (side = 'value') AS value_us,
             any_value(flush_us) FILTER (side = 'default') AS reference_us,
             any_value(partly) FILTER (side = 'value') AS value_partly,
-            any_value(partly) FILTER (side = 'default') AS reference_partly
+            any_value(partly) FILTER (side = 'default') AS reference_partly,
+            any_value(partly_writes) FILTER (side = 'value') AS value_partly_writes,
+            any_value(partly_writes) FILTER (side = 'default') AS reference_partly_writes
         FROM sides
         GROUP BY ALL
     """,

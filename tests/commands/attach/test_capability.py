@@ -53,7 +53,7 @@ def window(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> P
     ("profile", "words"),
     [
         (window(6000, 6000, 0.98, 1), "1 % of its capability, by its profile of 2026-11-20; its flushes hold it back"),
-        (window(50000, 0, 0.98, 1), "too few requests in flight hold it back (1 of 20)"),
+        (window(50000, 0, 0.98, 1), "The device needs 20 in flight or more to reach its full rate"),
         (window(50000, 0, 0.98, 32), "the kind of its requests holds it back"),
         (window(500, 10, 0.05, 1), "no mismatch"),
         (window(50000, 0, 0.98, 1, machine_cpu_share=0.97), "Cannot judge how well"),

@@ -347,7 +347,7 @@ USED: list[tuple[Any, ...]] = [
     ),  # a fast flush
     # A fifth of the writes fill units in part.
     ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 4000.0}, "mismatch", "go into filling units of the device"),
-    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 2000.0}, "mismatch", "flushes per second of 1 ms each take"),
+    ({"write_iops": 40000.0, "flushes": 0.7, "unit_us": 400.0}, "mismatch", "flushes per second of 1 ms each take"),
     (
         {"write_iops": 40000.0, "flushes": 0.7, "unit_us": 8000.0},
         "mismatch",

@@ -50,7 +50,7 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
     ("profile", "verdict", "said"),
     [
         (watched(6000, 6000, 0.98, 1), "mismatch", "600 flushes per second of 1.5 ms each take 90 % of the time"),
-        (watched(50000, 0, 0.98, 1), "mismatch", "too few requests in flight: the device needs 20"),
+        (watched(50000, 0, 0.98, 1), "insufficient", "The device needs 20 in flight or more to reach its full rate"),
         (watched(50000, 0, 0.98, 32), "mismatch", "it is the kind of requests"),
         (watched(500000, 0, 0.98, 32), "none", "the device is well used"),
         (watched(500, 10, 0.05, 1), "none", "of the time nothing waits for the device"),
@@ -68,7 +68,7 @@ def test_flushes_take_what_they_took_while_they_were_watched() -> None:
     """The device's profile says 1.5 ms; those that find nothing to store are faster."""
     latencies = [{"op": "flush", "low_us": 190.0, "high_us": 210.0, "requests": 6000}]
     (found,) = judge_profile(watched(6000, 6000, 0.98, 1, io_latency=latencies), DEVICE)
-    assert "too few requests in flight" in found["sentence"]
+    assert "The device needs 20 in flight or more" in found["sentence"]
     assert json.loads(found["evidence"])["flush_us"] == pytest.approx(200)
 
 

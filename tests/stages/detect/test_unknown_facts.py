@@ -35,6 +35,8 @@ WHOLE = ("runs", "* {rows}")
 NO_FLUSHES = ("io_profile", "* {rows} WHERE op <> 'flush'")
 NO_REQUESTS = ("io_profile", "* {rows} WHERE false")
 NO_SIZES = ("io_profile", "* REPLACE (NULL AS bytes) {rows}")
+NO_WHOLE_DEVICE = ("queue_depth", "* {rows} WHERE queue >= 0")
+NO_CPU = ("runs", "* REPLACE (NULL AS cpu_s) {rows}")
 NO_WINDOWS = ("runs", "* REPLACE (NULL AS window_s) {rows}")
 READS, WRITES, BOTH = ("randread",), ("randwrite",), ("randread", "randwrite")
 #: A device that writes 2,000 times in a second, of the 40,000 that it could, and is busy for 80 % of the time.
@@ -47,6 +49,7 @@ UNUSED = {"write_iops": 40000.0, "threads": 16}
         (UNUSED, WHOLE, BOTH, "mismatch", "too few requests in flight"),
         (UNUSED, NO_WINDOWS, BOTH, "insufficient", "the length of its window"),
         (UNUSED, NO_REQUESTS, BOTH, "insufficient", "the number and size of its reads"),
+        (UNUSED, NO_WHOLE_DEVICE, BOTH, "insufficient", "no run of the default configuration recorded queue depths"),
         (UNUSED, NO_SIZES, BOTH, "insufficient", "the number and size of its reads"),
         (UNUSED, WHOLE, READS, "insufficient", "has no rate of writes"),
         (UNUSED, WHOLE, WRITES, "insufficient", "has no rate of reads"),
@@ -88,6 +91,7 @@ CAUSES: list[tuple[str, Truth, dict[str, Any], tuple[str, str], str]] = [
     ("io_size", Truth(-0.4, unaligned=0.4), {"unit_us": 500.0}, NO_FLUSHES, "how often it flushes"),
     ("io_sequentiality", Truth(-0.4, cpu=0.4, write_run=0.4), {"threads": 1}, NO_FLUSHES, "how often it flushes"),
     ("io_sequentiality", Truth(-0.4, cpu=0.4, read_run=0.4), {"threads": 1}, NO_WINDOWS, "how much is read in order"),
+    ("flush", Truth(-0.7, flushes=1.0), {}, NO_CPU, "no CPU time was recorded"),
 ]
 
 
