@@ -13,7 +13,7 @@ from file_of import BYTES_DONE, FAULT_MEMBERS, FILE_HEAD, FILE_MEMBERS, PAGE_HEA
 from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, Group
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from patterns import summarise_pattern
-from probe import Selection
+from probe import Probe, Selection
 from program import Program, count_missed
 
 Row = dict[str, Any]
@@ -46,7 +46,7 @@ _BIO_MEMBERS = (
 )
 
 
-class FaultProbe:
+class FaultProbe(Probe):
     """Counts in the kernel, of one cgroup at a time."""
 
     def __init__(self, selection: Selection) -> None:
@@ -59,19 +59,12 @@ class FaultProbe:
         self._program = Program(_SOURCE, kernel, _HANDLERS, constants, {})
         allow_devices(self._program, selection.devices)
 
-    def follow(self, groups: Sequence[Group]) -> None:
-        """Let the processes of these cgroups, and of those below, be the followed ones."""
-        self._program.follow(groups)
-
     def start(self, groups: Sequence[Group]) -> None:
         """Clear all counters and count for these cgroups, and those below, from now on."""
         self._program.clear("files", "regions", "losses")
         self._program.start_costs()
         self._program.follow(groups)
         self._configure(is_following=bool(groups))
-
-    def sample(self) -> None:
-        """Nothing: the kernel counts."""
 
     def pause(self) -> None:
         """Count nothing any more."""
@@ -95,10 +88,6 @@ class FaultProbe:
             "lost_faults": lost | {"missed_events": count_missed(costs)},
             "fault_programs": costs,
         }
-
-    def close(self) -> None:
-        """Detach."""
-        self._program.close()
 
     def _configure(self, *, is_following: bool) -> None:
         self._program.put("config", 0, self._program["config"].Leaf(is_following))

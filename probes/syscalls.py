@@ -19,7 +19,7 @@ from followed import FOLLOWED_HEADERS, FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, G
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
 from needs import describe_cost
 from patterns import summarise_pattern
-from probe import Selection
+from probe import Probe, Selection
 from program import Program, count_missed
 from typed import TypedProgram
 
@@ -69,7 +69,7 @@ _RING_MEMBERS = (
 )
 
 
-class SyscallProbe:
+class SyscallProbe(Probe):
     """Counts in the kernel, of one cgroup at a time."""
 
     def __init__(self, selection: Selection) -> None:
@@ -89,10 +89,6 @@ class SyscallProbe:
         allow_devices(self._program, selection.devices)
         self._epoch = self._ended_ns = 0
 
-    def follow(self, groups: Sequence[Group]) -> None:
-        """Let the processes of these cgroups, and of those below, be the followed ones."""
-        self._program.follow(groups)
-
     def start(self, groups: Sequence[Group]) -> None:
         """Clear all counters and count for these cgroups, and those below, from now on."""
         self._program.clear(
@@ -102,9 +98,6 @@ class SyscallProbe:
         self._epoch += 1
         self._program.follow(groups)
         self._configure(is_following=bool(groups))
-
-    def sample(self) -> None:
-        """Nothing: the kernel counts."""
 
     def pause(self) -> None:
         """Count nothing any more."""
@@ -129,10 +122,6 @@ class SyscallProbe:
             "lost_syscalls": self._sum_losses() | {"missed_events": count_missed(costs)},
             "syscall_programs": costs,
         }
-
-    def close(self) -> None:
-        """Detach."""
-        self._program.close()
 
     def _fill_kinds(self, machine: str) -> None:
         for row, name in enumerate(self._names, 1):

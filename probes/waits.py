@@ -15,7 +15,7 @@ from calls import CALLS, define_registers, list_registers
 from file_of import FILE_HEAD, FILE_MEMBERS, make_file_row
 from followed import FOLLOWED_MEMBERS, FOLLOWED_TRACEPOINTS, Group, list_processes, list_threads
 from kernel import Kernel, Member, Needs, UnavailableError, read_kernel
-from probe import Selection
+from probe import Probe, Selection
 from program import Program, count_missed
 from typed import TypedProgram
 from wait_calls import FOR_TIME, WAIT_CALLS
@@ -39,7 +39,7 @@ _MAX_STACKS, _MAX_TITLE = 50, 200
 _NAMES_EVERY = 10  # samples
 
 
-class WaitProbe:
+class WaitProbe(Probe):
     """Accounts for the time of the threads of one run at a time."""
 
     def __init__(self, selection: Selection) -> None:
@@ -123,10 +123,6 @@ class WaitProbe:
             "lost_waits": lost | {"missed_events": count_missed(costs)},
             "wait_programs": costs,
         }
-
-    def close(self) -> None:
-        """Detach."""
-        self._program.close()
 
     def _clear(self, *more: str) -> None:
         self._program.clear("times", "file_times", "files", "losses", *more)  # threads that sleep know their stacks
