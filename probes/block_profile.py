@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from buckets import list_buckets
 from counters import OWNERS, Reading, Snapshot
 from epochs import OPERATIONS, Totals
 from patterns import summarise_pattern
@@ -219,17 +220,10 @@ def _list_depths(reading: Reading) -> list[Row]:
 def list_times(details: Sequence[Totals], quantity: str) -> list[Row]:
     """Return the buckets that are not empty of a histogram per operation."""
     return [
-        {"op": OPERATIONS[i], "low_us": _edge(n) / 1e3, "high_us": _edge(n + 1) / 1e3, "requests": requests}
+        {"op": OPERATIONS[i], **bucket}
         for i, row in enumerate(details)
-        for n, requests in enumerate(row[quantity])
-        if requests
+        for bucket in list_buckets(row[quantity], "requests")
     ]
-
-
-def _edge(bucket: int) -> int:
-    """Return the lower edge in ns of a bucket: four per power of two from 4 ns on, everything below in the first."""
-    power, quarter = divmod(bucket, 4)
-    return (4 + quarter) << power >> 2 if bucket >= 8 else 4 * (bucket > 0)
 
 
 def _list_intervals(begin_ns: int, snapshots: Sequence[Snapshot], scope: str) -> list[Row]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def list_buckets(counts: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the buckets that are not empty: `low_us`, `high_us`, `calls`."""
+def list_buckets(counts: Sequence[int], name: str = "calls") -> list[dict[str, Any]]:
+    """Return the buckets that are not empty: `low_us`, `high_us`, and what is counted by its name."""
     return [
-        {"low_us": _edge(n) / 1e3, "high_us": _edge(n + 1) / 1e3, "calls": calls}
-        for n, calls in enumerate(counts)
-        if calls
+        {"low_us": _edge(n) / 1e3, "high_us": _edge(n + 1) / 1e3, name: count}
+        for n, count in enumerate(counts)
+        if count
     ]
 
 
