@@ -98,6 +98,7 @@ def _leaders(importance: Sequence[Mapping[str, Any]]) -> list[str]:
 def _correlation(ranks: Sequence[tuple[int, int]]) -> float | None:
     """Spearman's correlation; None for fewer than three knobs."""
     import numpy as np
-    import pandas as pd
 
-    return float(np.corrcoef(pd.DataFrame(ranks).rank(), rowvar=False)[0, 1]) if len(ranks) > 2 else None
+    from knobscope.statistics.ranks import correlate_ranks
+
+    return correlate_ranks(*np.array(ranks, float).T) if len(ranks) > 2 else None

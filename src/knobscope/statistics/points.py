@@ -17,7 +17,7 @@ import numpy as np
 
 from knobscope.errors import UserError
 from knobscope.statistics.arrays import Floats
-from knobscope.statistics.ranks import rank_values
+from knobscope.statistics.ranks import correlate_ranks
 
 Axis = Literal["linear", "log"]
 PointType = Literal["knee", "turning", "cliff"]
@@ -89,10 +89,7 @@ def find_points(
 
 
 def _rank_correlation(position: Floats, height: Floats) -> float:
-    """Spearman's correlation; 0 for a flat piece."""
-    if np.ptp(height) == 0 or np.ptp(position) == 0:
-        return 0.0
-    return float(np.corrcoef(rank_values(position), rank_values(height))[0, 1])
+    return float(np.nan_to_num(correlate_ranks(position, height)))  # of a flat piece 0
 
 
 def turn_ratio(position: Floats, height: Floats, index: int) -> float:
@@ -120,20 +117,23 @@ def _without_noise(height: Floats, overall: float, standard_error: float) -> Flo
 
 def _knee(position: Floats, height: Floats, monotone: Floats, standard_error: float) -> tuple[int, float] | None:
     """Algorithm 3: the knee of a monotone curve that levels off, if it fits the effects better than a straight line."""
-    from kneed import KneeLocator
-
-    rising = bool(monotone[-1] > monotone[0])
-    curve, direction = ("concave", "increasing") if rising else ("convex", "decreasing")
-    with warnings.catch_warnings():
-        # It warns when there is no knee, which is an answer here.
-        warnings.simplefilter("ignore")
-        knee = KneeLocator(position, monotone, curve=curve, direction=direction, online=True).knee
-    if knee is None:
+    index = locate_knee(position, monotone, rising=bool(monotone[-1] > monotone[0]))
+    if index is None or not 0 < index < len(position) - 1:
         return None
-    index = int(np.argmin(np.abs(position - float(knee))))
-    if not 0 < index < len(position) - 1 or _bend(position, height, index) <= (NOISE_BEND * standard_error) ** 2:
+    if _bend(position, height, index) <= (NOISE_BEND * standard_error) ** 2:
         return None
     return index, turn_ratio(position, height, index)
+
+
+def locate_knee(position: Floats, height: Floats, *, rising: bool) -> int | None:
+    """Return the level nearest to the knee of a monotone curve; None: it has none."""
+    from kneed import KneeLocator
+
+    curve, direction = ("concave", "increasing") if rising else ("convex", "decreasing")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns when there is no knee, which is an answer here
+        knee = KneeLocator(position, height, curve=curve, direction=direction, online=True).knee
+    return None if knee is None else int(np.argmin(np.abs(position - float(knee))))
 
 
 def _bend(position: Floats, height: Floats, index: int) -> float:

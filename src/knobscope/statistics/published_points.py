@@ -7,14 +7,13 @@ https://github.com/huiyujie/ExtensiveEval. docs/evidence/statistics.md says wher
 """
 
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
-from knobscope.statistics.points import MONOTONE, TURN, Point, turn_ratio
-from knobscope.statistics.ranks import rank_values
+from knobscope.statistics.points import MONOTONE, TURN, Point, locate_knee, turn_ratio
+from knobscope.statistics.ranks import correlate_ranks
 
 
 def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> list[Point]:
@@ -25,12 +24,13 @@ def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> 
     position, height = np.asarray(levels[1:], float), np.asarray(effects[1:], float)
     if len(position) < 3:
         return []
-    overall = _correlate(position, height)
+    overall = correlate_ranks(position, height)
     if abs(overall) >= MONOTONE:
         return _find_knee(position, height, rising=overall > 0)
     splits = range(1, len(position) - 1)
     changes = [
-        abs(_correlate(position[: at + 1], height[: at + 1]) - _correlate(position[at:], height[at:])) for at in splits
+        abs(correlate_ranks(position[: at + 1], height[: at + 1]) - correlate_ranks(position[at:], height[at:]))
+        for at in splits
     ]
     valid_changes = [change for change in changes if not math.isnan(change)]
     if not valid_changes or max(valid_changes) <= TURN:
@@ -39,22 +39,9 @@ def find_published_points(levels: Sequence[float], effects: Sequence[float]) -> 
     return [Point("turning", float(position[at]), turn_ratio(position, height, at))]
 
 
-def _correlate(position: Floats, height: Floats) -> float:
-    """Spearman's correlation; NaN for a flat piece."""
-    if np.ptp(height) == 0:
-        return math.nan
-    return float(np.corrcoef(rank_values(position), rank_values(height))[0, 1])
-
-
 def _find_knee(position: Floats, height: Floats, *, rising: bool) -> list[Point]:
-    from kneed import KneeLocator
-
-    curve, direction = ("concave", "increasing") if rising else ("convex", "decreasing")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns when there is no knee, which is an answer here
-        knee = KneeLocator(position, height, curve=curve, direction=direction, online=True).knee
-    if knee is None:
+    at = locate_knee(position, height, rising=rising)
+    if at is None:
         return []
-    at = int(np.argmin(np.abs(position - float(knee))))
     inside = 0 < at < len(position) - 1  # at an end there is no slope on one side
     return [Point("knee", float(position[at]), turn_ratio(position, height, at) if inside else math.nan)]

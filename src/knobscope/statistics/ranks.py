@@ -4,6 +4,8 @@
 nothing here does; its distributions are functions of `scipy.special`, too.
 """
 
+import math
+
 import numpy as np
 
 from knobscope.statistics.arrays import Floats
@@ -15,6 +17,13 @@ def rank_values(values: Floats) -> Floats:
     last = np.cumsum(counts)
     shared: Floats = last - (counts - 1) / 2
     return shared[code]
+
+
+def correlate_ranks(values: Floats, others: Floats) -> float:
+    """Return Spearman's correlation of two arrays (n,); NaN where one of them is flat."""
+    if np.ptp(values) == 0 or np.ptp(others) == 0:
+        return math.nan
+    return float(np.corrcoef(rank_values(values), rank_values(others))[0, 1])
 
 
 def median_slope(values: Floats) -> float:
