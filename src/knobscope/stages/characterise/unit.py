@@ -9,12 +9,10 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from knobscope.statistics.arrays import Floats, average_groups
 
 KIB = 1024
 #: What a shifted write is shifted by: a page, the least by which file systems and DBMSs do.
@@ -90,7 +88,7 @@ def find_unit(writes: Sequence[TimedWrite]) -> UnitFinding:
     trimmed = list(_trim(writes))
     address, size, ns = np.array([(write.address, write.size, write.ns) for write in trimmed], float).T
     _, groups = np.unique(size, return_inverse=True)
-    times = _center(ns, groups)
+    times = ns - average_groups(ns, groups)
     whole_us = float(np.median(ns[size == size.min()])) / 1000
     freedom = max(1, len(trimmed) - int(groups.max()) - 2)
     best: tuple[float, int, float, float] | None = None
@@ -98,7 +96,7 @@ def find_unit(writes: Sequence[TimedWrite]) -> UnitFinding:
     for unit in CANDIDATES:
         partly = _count_partly(address, size, unit)
         for predictor in (np.minimum(partly, 1), partly):
-            part = _center(predictor, groups)
+            part = predictor - average_groups(predictor, groups)
             spread = float(part @ part)
             if spread < 1:
                 continue
@@ -118,13 +116,7 @@ def find_unit(writes: Sequence[TimedWrite]) -> UnitFinding:
     return UnitFinding(unit if is_clear else None, whole_us, cost / 1000, cost / error, visible_us)
 
 
-def _center(values: "NDArray[np.float64]", groups: "NDArray[np.int64]") -> "NDArray[np.float64]":
-    """Return values without the mean of their group."""
-    sums, counts = np.bincount(groups, values), np.bincount(groups)
-    return np.asarray(values - (sums / counts)[groups], float)
-
-
-def _count_partly(address: "NDArray[np.float64]", size: "NDArray[np.float64]", unit: int) -> "NDArray[np.float64]":
+def _count_partly(address: Floats, size: Floats, unit: int) -> Floats:
     """Return how many units each write leaves partly written: none, one or two."""
     end = address + size
     head, tail = address % unit > 0, end % unit > 0
