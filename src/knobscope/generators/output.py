@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,6 +73,14 @@ def operation(ok: int, failed: int, latencies: Mapping[str, float | None]) -> di
     return {"ok": ok, "failed": failed, **defaults, **latencies}
 
 
+def interval(
+    end_s: float, ops: int, failed: int = 0, latencies: Mapping[str, float | None] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return a row of `LoadResult.intervals`, of all operations together."""
+    defaults = dict.fromkeys(("mean_us", "p50_us", "p95_us", "p99_us", "max_us"))
+    return {"t_s": end_s, "op": "ALL", "ops": ops, "failed": failed, **defaults, **latencies}
+
+
 def summarise_latencies(values_us: "npt.ArrayLike") -> dict[str, float | None]:
     """Return mean, percentiles and maximum of single latencies (microseconds), None for each without any."""
     ordered = np.sort(np.asarray(values_us, float))
@@ -103,23 +112,6 @@ def even_intervals(progress: Sequence[tuple[float, float]], length_s: float, win
     """
     ends = [length_s * (number + 1) for number in range(max(1, round(window_s / length_s)))]
     ends[-1] = window_s
-    points = [(0.0, 0.0), *progress]
-    if points[-1][0] < window_s:
-        points.append((window_s, points[-1][1]))
-    totals = [_at(points, end) for end in ends]
-    return [
-        {"t_s": end, "op": "ALL", "failed": 0, **_no_latencies(), "ops": round(now) - round(before)}
-        for end, now, before in zip(ends, totals, [0.0, *totals[:-1]], strict=True)
-    ]
-
-
-def _no_latencies() -> dict[str, None]:
-    return dict.fromkeys(("mean_us", "p50_us", "p95_us", "p99_us", "max_us"))
-
-
-def _at(points: Sequence[tuple[float, float]], moment: float) -> float:
-    for (from_s, from_ops), (to_s, to_ops) in pairwise(points):
-        if moment <= to_s:
-            share = (moment - from_s) / (to_s - from_s) if to_s > from_s else 1.0
-            return from_ops + share * (to_ops - from_ops)
-    return points[-1][1]
+    seconds, operations = zip((0.0, 0.0), *progress, strict=True)
+    totals = np.interp(ends, seconds, operations).round()
+    return [interval(end, int(ops)) for end, ops in zip(ends, np.diff(totals, prepend=0), strict=True)]

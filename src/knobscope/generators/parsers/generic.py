@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from knobscope.generators.output import PERCENTILES, Output, operation, percentile, require_rising
+from knobscope.generators.output import PERCENTILES, Output, interval, operation, percentile, require_rising
 from knobscope.generators.results import Check, LoadResult, same
 
 _LATENCIES = ("mean_us", *PERCENTILES, "max_us")
@@ -150,8 +150,7 @@ def _interval(second: float, rows: Sequence[Row]) -> Row:
     """Return a row of `intervals`; of several kinds of operations together, latencies are known by histograms only."""
     own = [row for row in rows if row["second"] == second]
     latencies = own[0]["latencies"] if len(own) == 1 and own[0]["latencies"] else _from_histogram(_join(own))
-    counts = {"ops": sum(row["operations"] for row in own), "failed": sum(row["errors"] for row in own)}
-    return {"t_s": second, "op": _ALL, **counts, **dict.fromkeys(_LATENCIES), **latencies}
+    return interval(second, sum(row["operations"] for row in own), sum(row["errors"] for row in own), latencies)
 
 
 def _mean_of(rows: Sequence[Row]) -> float | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from knobscope.generators.output import Output, find_once, operation, summarise_latencies
+from knobscope.generators.output import Output, find_once, interval, operation, summarise_latencies
 from knobscope.generators.results import LoadResult, same
 from knobscope.processes import open_foreign
 
@@ -99,4 +99,4 @@ def _intervals(log: _Log, window_s: float, interval_s: float) -> Iterator[dict[s
     order = np.argsort(number, kind="stable")
     parts = np.split(latencies[order], np.searchsorted(number[order], np.arange(1, count)))
     for index, part in enumerate(parts):
-        yield {"t_s": interval_s * (index + 1), "op": "ALL", "ops": len(part), "failed": 0, **summarise_latencies(part)}
+        yield interval(interval_s * (index + 1), len(part), latencies=summarise_latencies(part))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from knobscope.generators.output import PERCENTILES, Output, find_once, operation, percentile, require_rising
+from knobscope.generators.output import PERCENTILES, Output, find_once, interval, operation, percentile, require_rising
 from knobscope.generators.results import Check, LoadResult, same
 
 _INTERVAL = re.compile(r"^\[ ([0-9.]+)s \] .* tps: ([0-9.]+) .* lat \(ms,[0-9]+%\): ([0-9.]+) err/s: ([0-9.]+)")
@@ -96,7 +96,7 @@ def _progress(output: Output) -> list[dict[str, Any]]:
             end, tps, p95_ms, errors = map(float, match.groups())
             if end != len(rows) + 1:
                 raise ValueError(f"line {len(rows) + 1} of its progress is that of second {end:g}")
-            rows.append(_row(end, round(tps), round(errors), p95_ms * 1000))
+            rows.append(interval(end, round(tps), round(errors), {"p95_us": p95_ms * 1000}))
     return rows
 
 
@@ -105,15 +105,4 @@ def _intervals(progress: list[dict[str, Any]], ok: int, window_s: float) -> list
     last = max(1, round(window_s)) - 1
     p95_us = progress[last]["p95_us"] if len(progress) > last else None
     remaining = ok - sum(row["ops"] for row in progress[:last])
-    return [*progress[:last], _row(window_s, max(0, remaining), 0, p95_us)]
-
-
-def _row(end: float, ops: int, failed: int, p95_us: float | None) -> dict[str, Any]:
-    return {
-        "t_s": end,
-        "op": "ALL",
-        "ops": ops,
-        "failed": failed,
-        **dict.fromkeys(("mean_us", "p50_us", "p99_us", "max_us")),
-        "p95_us": p95_us,
-    }
+    return [*progress[:last], interval(window_s, max(0, remaining), latencies={"p95_us": p95_us})]

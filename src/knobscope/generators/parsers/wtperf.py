@@ -8,6 +8,7 @@ from knobscope.generators.output import (
     PERCENTILES,
     Output,
     find_once,
+    interval,
     operation,
     percentile,
     require_rising,
@@ -106,10 +107,5 @@ def _monitor(output: Output) -> list[int]:
 def _intervals(monitored: list[int], ok: int, window_s: float) -> list[dict[str, Any]]:
     """Return a row per second; the monitor has stopped before the last one is over: that is what is left."""
     whole = max(1, round(window_s))
-    rows = [_row(number, ops) for number, ops in enumerate(monitored[: whole - 1], 1)]
-    return [*rows, _row(window_s, max(0, ok - sum(row["ops"] for row in rows)))]
-
-
-def _row(end: float, ops: int) -> dict[str, Any]:
-    latencies = dict.fromkeys(("mean_us", "p50_us", "p95_us", "p99_us", "max_us"))
-    return {"t_s": float(end), "op": "ALL", "ops": ops, "failed": 0, **latencies}
+    rows = [interval(float(number), ops) for number, ops in enumerate(monitored[: whole - 1], 1)]
+    return [*rows, interval(window_s, max(0, ok - sum(row["ops"] for row in rows)))]
