@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, GetCoreSchemaHandler, Tag, field_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, GetCoreSchemaHandler, Tag
 from pydantic_core import CoreSchema, core_schema
 
-from knobscope.specs.models.knob import Knob, Mechanism, check_range, find_repeated
+from knobscope.specs.models.knob import Ends, Knob, Mechanism, find_repeated
 from knobscope.specs.models.writing import Apply
 from knobscope.specs.reading.base import Misfit, SpecModel, Value
 
@@ -21,14 +21,7 @@ class KnobChoice(SpecModel):
     values: Annotated[list[Value], Field(min_length=1)] | None = Field(
         default=None, description="Just these values (the one of the default configuration is always one more)."
     )
-    range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="A part of the knob's range."
-    )
-
-    @field_validator("range")
-    @classmethod
-    def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
-        return ends if ends is None else check_range(ends)
+    range: Ends | None = Field(default=None, description="A part of the knob's range.")
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield both ways at once, and values that are listed twice."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field
 
 from knobscope.specs.models.expression import Expression, parse_expression
 from knobscope.specs.models.writing import Apply, Writing, same_value
@@ -39,11 +39,14 @@ Condition = Annotated[str, AfterValidator(lambda text: parse_expression(text).te
 Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 
 
-def check_range(ends: list[int | float]) -> list[int | float]:
+def _check_range(ends: list[int | float]) -> list[int | float]:
     """Return [low, high] when low is below high."""
     if ends[0] >= ends[1]:
         raise Misfit((), f"{ends}, which is reversed or empty", "[low, high] with low < high")
     return ends
+
+
+Ends = Annotated[list[int | float], Field(min_length=2, max_length=2), AfterValidator(_check_range)]
 
 
 def find_repeated(location: tuple[Value, ...], values: Sequence[Value]) -> Iterator[Misfit]:
@@ -67,9 +70,7 @@ class Knob(SpecModel):
     """One knob of a DBMS."""
 
     type: Literal["integer", "real", "boolean", "enum"] = Field(description="What kind of value it takes.")
-    range: Annotated[list[int | float], Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="Smallest and largest value of a number, in `unit`."
-    )
+    range: Ends | None = Field(default=None, description="Smallest and largest value of a number, in `unit`.")
     range_is: Literal["allowed", "guess"] = Field(
         default="allowed",
         description="guess: nobody knows what the DBMS allows, so a study may name values outside `range`.",
@@ -160,11 +161,6 @@ class Knob(SpecModel):
     )
     description: str | None = Field(default=None, description="What it does, in a sentence.")
     source: str = Field(pattern=r"^https?://", description="The page of the documentation that describes it.")
-
-    @field_validator("range")
-    @classmethod
-    def _ascends(cls, ends: list[int | float] | None) -> list[int | float] | None:
-        return ends if ends is None else check_range(ends)
 
     def find_misfits(self) -> Iterator[Misfit]:
         """Yield keys that its type does not have and, when there are none, values that it cannot take."""
