@@ -4,11 +4,12 @@ import contextlib
 import os
 import time
 from collections.abc import Sequence
+from typing import cast
 
 from knobscope.devices import BlockDevice
 from knobscope.devices.disks import read_stat
 from knobscope.processes import list_tree, read_process_stat
-from knobscope.tables import IoProfileRow, empty_row
+from knobscope.tables import IoProfileRow, MonitorFacts, empty_row
 from knobscope.watch.interface import OPERATIONS, Place, Profile, Scope, Watch, WatchFailedError
 from knobscope.watch.levels import LevelMeter
 from knobscope.watch.processors import ProcessorMeter
@@ -78,18 +79,6 @@ class ProcfsWatch(Watch):
             "duration_s": ended - begin,
             "monitor": "procfs",
             "scope": self._scope,
-            "lost_events": None,
-            "starts_without_completion": None,
-            "completions_without_start": None,
-            "unattributed_share": None,
-            "files_overflow": None,
-            "addresses_overflow": None,
-            "hidden_completions": None,
-            "depth_excess": None,
-            "depth_shortfall": None,
-            "busy_error": None,
-            "missed_events": None,
-            "unwritten_bytes": None,
             "busy_share": None,
             "mean_depth": None,
             "depth_one_share": None,
@@ -110,6 +99,7 @@ class ProcfsWatch(Watch):
             "machine_cpu_share": processors.busy_share(),
             "levels": levels.list_rows(),
         }
+        profile |= cast("Profile", empty_row(MonitorFacts))
         if self._is_attached and waits is None:
             profile["limits"] = [_UNSEEN]
         return {**profile, **waits} if waits else profile
