@@ -1,6 +1,6 @@
 """An I/O profile as text for a terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from knobscope.text.formats import (
@@ -20,10 +20,9 @@ from knobscope.watch.other_programs import NOTICEABLE_SHARE, describe_others, su
 from knobscope.watch.text_calls import format_calls
 
 _PARTS = ("own", "inode", "journal", "flush", "foreign")
-_MAX_SIZES = 6
+_MAX_PARTS = 6
 _MAX_DEPTHS = 8
 _MAX_FILES = 12
-_MAX_SUBMITTERS = 6
 _LEAST_ERROR = 0.0005  # smaller ones would be shown as 0
 
 #: Counter of what is missing -> the noun for one of what it counts, and what is said of them, be it one or many.
@@ -185,24 +184,22 @@ def _format_parts(rows: Rows) -> str:
 
 
 def _format_submitters(submitters: Rows) -> str:
-    lines = []
-    for op in dict.fromkeys(row["op"] for row in submitters):
-        rows = sorted((row for row in submitters if row["op"] == op), key=lambda row: -int(row["requests"]))
-        total = sum(row["requests"] for row in rows)
-        shown = [f"{row['submitter']} {_of(total, row['requests'])}" for row in rows[:_MAX_SUBMITTERS]]
-        remainder = [f"{len(rows) - _MAX_SUBMITTERS} others"] if len(rows) > _MAX_SUBMITTERS else []
-        lines.append(f"{op} submitted by: {', '.join(shown + remainder)}")
-    return "\n".join(lines)
+    return _format_parts_of(submitters, "submitted by", lambda row: str(row["submitter"]), "other")
 
 
 def _format_sizes(sizes: Rows) -> str:
+    return _format_parts_of(sizes, "sizes", lambda row: format_size(row["bytes"]), "other size")
+
+
+def _format_parts_of(counts: Rows, title: str, name: Callable[[Mapping[str, Any]], str], noun: str) -> str:
+    """Return a line for each operation: who or what has most of its requests, and how many more there are."""
     lines = []
-    for op in dict.fromkeys(row["op"] for row in sizes):
-        rows = sorted((row for row in sizes if row["op"] == op), key=lambda row: -int(row["requests"]))
+    for op in dict.fromkeys(row["op"] for row in counts):
+        rows = sorted((row for row in counts if row["op"] == op), key=lambda row: -int(row["requests"]))
         total = sum(row["requests"] for row in rows)
-        shown = [f"{format_size(row['bytes'])} {_of(total, row['requests'])}" for row in rows[:_MAX_SIZES]]
-        remainder = [plural(len(rows) - _MAX_SIZES, "other size")] if len(rows) > _MAX_SIZES else []
-        lines.append(f"{op} sizes: {', '.join(shown + remainder)}")
+        shown = [f"{name(row)} {_of(total, row['requests'])}" for row in rows[:_MAX_PARTS]]
+        remainder = [plural(len(rows) - _MAX_PARTS, noun)] if len(rows) > _MAX_PARTS else []
+        lines.append(f"{op} {title}: {', '.join(shown + remainder)}")
     return "\n".join(lines)
 
 
