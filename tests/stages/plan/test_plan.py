@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from shipped_specs import ROOT
-from toy_study import make_specs
+from toy_study import CASE, make_specs
 
 from knobscope.cli import main
 from knobscope.durable_files import DamagedFileError
 from knobscope.errors import UserError
-from knobscope.specs import Case, Dbms, Device, Knob, KnobChoice, Study, StudySpecs, Workload
+from knobscope.specs import Knob, KnobChoice, StudySpecs
 from knobscope.stages.plan import plan_screening, plan_sweep, screening_blocks
 from knobscope.stages.plan.earlier import read_earlier
 from knobscope.stages.plan.levels import screening_levels, sweep_levels
@@ -23,8 +23,6 @@ from knobscope.stages.plan.rounds import MOST_ACTIVE, case_space, sampling_metho
 from knobscope.stages.plan.sampling import draw_configurations
 from knobscope.tables import read_table, write_table
 from knobscope.tables.responses import RESPONSES
-
-CASE = Case("toy", "disk", "load")
 
 
 def make_knob(**changes: Any) -> dict[str, Any]:
@@ -48,34 +46,8 @@ def specs() -> StudySpecs:
         "sync": make_knob(type="boolean", range=None, default=True, scale="linear", requires="sync or mode != 'c'"),
         "page": make_knob(range=[1, 4], default=1, apply="load", scale="linear"),
     }
-    dbms = Dbms.model_validate(
-        {
-            "name": "toy",
-            "description": "a spec for tests of planning",
-            "version_sql": "select 1",
-            "writing": {"restart": {"sql": "set {knob}={value}"}, "load": {"sql": "set {knob}={value}"}},
-            "readback": {"each": "show {knob}"},
-            "connection": {"binding": "none", "properties": {}},
-            "loading": {"tables": ["create table t (x int)"]},
-            "knobs": knobs,
-        }
-    )
-    device = Device(name="disk", description="a disk", tier="hdd", path=".")
-    workload = Workload.model_validate(
-        {"name": "load", "generator": "ycsb", "class": "write", "records": 10, "parameters": {}}
-    )
-    study = Study.model_validate(
-        {
-            "name": "toys",
-            "description": "tests",
-            "dbms": ["toy"],
-            "devices": ["disk"],
-            "workloads": {"load": None},
-            "knobs": {"toy": dict.fromkeys(knobs)},
-            "sampling": {"method": "lhs", "runs_per_round": 25, "block_runs": 10, "max_rounds": 3},
-        }
-    )
-    return StudySpecs(study, {"toy": dbms}, {"disk": device}, {"load": workload})
+    sampling = {"method": "lhs", "runs_per_round": 25, "block_runs": 10, "max_rounds": 3}
+    return make_specs({name: (knob, None) for name, knob in knobs.items()}, sampling=sampling)
 
 
 def configurations_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

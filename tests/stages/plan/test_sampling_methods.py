@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toy_study import make_dbms
 
-from knobscope.specs import Dbms, Knob, Value
+from knobscope.specs import Knob, Value
 from knobscope.stages.plan import SAMPLERS, DesignSpace, Draw, count_random, draw_configurations
 from knobscope.stages.plan.levels import screening_levels
 
@@ -25,18 +26,7 @@ def knob(**changes: Any) -> dict[str, Any]:
 
 
 def space_of(knobs: dict[str, dict[str, Any]], levels: int) -> DesignSpace:
-    dbms = Dbms.model_validate(
-        {
-            "name": "toy",
-            "description": "a spec for tests of sampling",
-            "version_sql": "select 1",
-            "writing": {"restart": {"sql": "set {knob}={value}"}},
-            "readback": {"each": "show {knob}"},
-            "connection": {"binding": "none", "properties": {}},
-            "loading": {"tables": ["create table t (x int)"]},
-            "knobs": knobs,
-        }
-    )
+    dbms = make_dbms(knobs)
     default: dict[str, Value] = {name: spec.canonical(spec.default) for name, spec in dbms.knobs.items()}
     spread = {name: screening_levels(spec, None, levels, default[name]) for name, spec in dbms.knobs.items()}
     return DesignSpace(dbms, spread, default, {"threads": 4, "records": 1000})

@@ -7,22 +7,27 @@ from knobscope.specs import Case, Dbms, Device, Study, StudySpecs, Workload
 CASE = Case("toy", "disk", "load")
 
 
-def make_specs(
-    knobs: dict[str, tuple[dict[str, Any], dict[str, Any] | None]], *unvaried: str, **more: Any
-) -> StudySpecs:
-    """Return a study that varies all knobs but some."""
-    dbms = Dbms.model_validate(
+def make_dbms(knobs: dict[str, dict[str, Any]]) -> Dbms:
+    """Return the spec of a DBMS with these knobs."""
+    return Dbms.model_validate(
         {
             "name": "toy",
             "description": "a spec for tests of planning",
             "version_sql": "select 1",
-            "writing": {"restart": {"sql": "set {knob}={value}"}},
+            "writing": {moment: {"sql": "set {knob}={value}"} for moment in ("restart", "load")},
             "readback": {"each": "show {knob}"},
             "connection": {"binding": "none", "properties": {}},
             "loading": {"tables": ["create table t (x int)"]},
-            "knobs": {name: about for name, (about, _) in knobs.items()},
+            "knobs": knobs,
         }
     )
+
+
+def make_specs(
+    knobs: dict[str, tuple[dict[str, Any], dict[str, Any] | None]], *unvaried: str, **more: Any
+) -> StudySpecs:
+    """Return a study that varies all knobs but some."""
+    dbms = make_dbms({name: about for name, (about, _) in knobs.items()})
     study = {
         "name": "toys",
         "description": "tests",
