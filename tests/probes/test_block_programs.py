@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from block_profile import bound_depth, summarise_depth
+from loop_devices import row_of
 
 pytestmark = pytest.mark.real
 
@@ -26,10 +27,6 @@ def scenarios(system_python: str) -> dict[str, Row]:
     done = subprocess.run([system_python, "-I", str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {profile["scenario"]: profile for profile in map(json.loads, done.stdout.splitlines())}
-
-
-def row_of(profile: Row, op: str) -> Row:
-    return next(row for row in profile["io_profile"] if row["op"] == op)
 
 
 def depths_of(profile: Row, queue: int) -> set[int]:

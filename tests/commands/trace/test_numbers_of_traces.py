@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from loop_devices import row_of
 
 from knobscope.commands.trace import depth
 from knobscope.commands.trace.depth import measure_depth
-
-
-def row_of(profile: dict[str, Any], op: str) -> dict[str, Any]:
-    return next(row for row in profile["io_profile"] if row["op"] == op)
 
 
 def test_operations_sizes_alignment_and_rates(describe: Any, write_csv: Any) -> None:

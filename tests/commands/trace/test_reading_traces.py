@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loop_devices import row_of
 
 from knobscope.cli import main
 from knobscope.commands.trace import open_trace, profile_trace
@@ -49,10 +50,6 @@ Throughput (R/W): 0KiB/s / 0KiB/s
 Events (x): 46 entries
 Skips: 0 forward (0 -   0.0%)
 """
-
-
-def row_of(profile: dict[str, Any], op: str) -> dict[str, Any]:
-    return next(row for row in profile["io_profile"] if row["op"] == op)
 
 
 def test_blkparse_text(describe: Any, write_text: Any) -> None:
