@@ -1,14 +1,12 @@
 """How TPC-C is asked for in YAML."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from studies import make_folder
 
-from knobscope.generators import TPCC_TABLES, finish_statements, tpcc_properties
-from knobscope.specs import SpecErrors, Workload, load_study
+from knobscope.generators import tpcc_properties
+from knobscope.specs import Workload
 
 
 def workload(**parameters: object) -> Workload:
@@ -43,19 +41,3 @@ def test_records_are_warehouses() -> None:
 def test_wrong_parameters_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         workload(**wrong)
-
-
-def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
-    statements = finish_statements(workload(), ["vacuum analyze usertable", "checkpoint"])
-    assert statements == [*(f"vacuum analyze {table}" for table in TPCC_TABLES), "checkpoint"]
-
-
-def test_a_dbms_without_sql_is_refused(tmp_path: Path) -> None:
-    make_folder(tmp_path)
-    study = tmp_path / "specs" / "studies" / "orders.yaml"
-    study.write_text(
-        "{name: orders, description: Orders, dbms: [redis], devices: [local-disk], workloads: {tpcc: {records: 1}},"
-        " knobs: {redis: {appendfsync: }}}"
-    )
-    with pytest.raises(SpecErrors, match=r"TPC-C for redis; expected a DBMS whose binding is knobscope\.JdbcBinding"):
-        load_study(study, tmp_path, runnable=False)

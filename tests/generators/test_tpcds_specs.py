@@ -1,21 +1,19 @@
 """How TPC-DS is asked for in YAML, and what becomes of the texts of its queries."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
 from shipped_specs import shipped_workload
 
 from knobscope.errors import UserError
-from knobscope.generators import TPCDS_TABLES, finish_statements, make_tpcds_data, record_bytes, tpcds_properties
+from knobscope.generators import make_tpcds_data, record_bytes, tpcds_properties
 from knobscope.generators.tpcds_texts import in_order, translate, with_safe_divisors
 from knobscope.specs import Workload
 
 
-def workload(records: int = 10, **parameters: object) -> Workload:
-    fields: dict[str, Any] = {"name": "shops", "generator": "tpcds", "class": "read", "records": records}
-    return Workload.model_validate({**fields, "parameters": parameters})
+def workload(records: int = 10) -> Workload:
+    return Workload.model_validate({"name": "shops", "generator": "tpcds", "class": "read", "records": records})
 
 
 def test_the_shipped_workload_counts_thousandths_of_the_scale_factor() -> None:
@@ -28,20 +26,9 @@ def test_the_shipped_workload_counts_thousandths_of_the_scale_factor() -> None:
     assert shipped.records * record_bytes(shipped) == 20 * 1024**2
 
 
-def test_parameters_are_refused() -> None:
-    with pytest.raises(ValidationError, match="a parameter of tpcds"):
-        workload(scale=1)
-
-
 def test_a_scale_factor_that_the_generator_cannot_do_is_refused() -> None:
     with pytest.raises(ValidationError, match=r"10 or more, scale factor 0\.01"):
         workload(9)
-
-
-def test_statements_about_the_table_of_ycsb_are_repeated_for_each_table() -> None:
-    statements = finish_statements(workload(), ["vacuum analyze usertable", "checkpoint"])
-    assert statements == [*(f"vacuum analyze {table}" for table in TPCDS_TABLES), "checkpoint"]
-    assert len(TPCDS_TABLES) == 24
 
 
 def test_a_missing_generator_is_said_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
