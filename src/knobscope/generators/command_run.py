@@ -8,10 +8,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Self, cast
+from typing import cast
 
 from knobscope.generators.events import end_process
 from knobscope.generators.failure import GeneratorError
@@ -123,7 +124,7 @@ def load_data(call: GeneratorCall, *, timeout: float = 3600) -> None:
             process.stop()
 
 
-class CommandRun:
+class CommandRun(AbstractContextManager["CommandRun"]):
     """A run of a generator: the same steps and the same result as a YCSB run. Use it in a `with` statement.
 
     `ask` returns what is in force, when the DBMS is not asked through the load client. The warm-up is a call of its
@@ -216,10 +217,6 @@ class CommandRun:
         except ValueError as error:
             message = f"the output of {generator.name} cannot be used: {error}"
             raise GeneratorError("unreadable", message, process.tail()) from error
-
-    def __enter__(self) -> Self:
-        """Return this run."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the generator, whatever happened."""

@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -33,8 +34,8 @@ class Supervise(Protocol):
         """Start `command`."""
 
 
-class Client:
-    """A running client: its events in order, its words on standard error, its end."""
+class Client(AbstractContextManager["Client"]):
+    """A running client: its events in order, its words on standard error, its end. Stopped at the end of a `with`."""
 
     def __init__(
         self,
@@ -105,6 +106,10 @@ class Client:
     def stop(self) -> None:
         """End the client, by force if need be; returns when it is gone. May be called again."""
         end_process(self._process, self._listener)
+
+    def __exit__(self, *_: object) -> None:
+        """End the client, whatever happened."""
+        self.stop()
 
 
 def _read_events(output: IO[bytes]) -> Iterator[dict[str, Any]]:

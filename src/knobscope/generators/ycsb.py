@@ -2,8 +2,9 @@
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 from knobscope.generators.clients import java_command
 from knobscope.generators.consistency import require_consistent
@@ -38,23 +39,17 @@ def load_records(
 
     Raises GeneratorError when that takes longer than `timeout` seconds or a record is missing.
     """
-    client = _start(session, "-load", {}, schema, supervise)
-    try:
+    with _start(session, "-load", {}, schema, supervise) as client:
         return int(client.wait_for("loaded", timeout)["records"])
-    finally:
-        client.stop()
 
 
 def read_back(session: Session, supervise: Supervise = subprocess.Popen, *, timeout: float = 60) -> Connected:
     """Connect, run the init statements, read knobs back, and end without any operation on the data."""
-    client = _start(session, "-t", {"knobscope.measure.s": "0"}, (), supervise)
-    try:
+    with _start(session, "-t", {"knobscope.measure.s": "0"}, (), supervise) as client:
         return _connected(client.wait_for("connected", timeout))
-    finally:
-        client.stop()
 
 
-class Witness:
+class Witness(AbstractContextManager["Witness"]):
     """A client that writes rows until the server is killed, waits for it, and counts what it lost. For `with`."""
 
     def __init__(self, session: Session, supervise: Supervise = subprocess.Popen) -> None:
@@ -75,16 +70,12 @@ class Witness:
             raise GeneratorError("failed", "a row was refused before the server was killed", self._client.log_tail())
         return int(event["lost"]), event["lost_ns"] / 1e9
 
-    def __enter__(self) -> Self:
-        """Return this client, which has started already."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """End the client, whatever happened."""
         self._client.stop()
 
 
-class RowWriter:
+class RowWriter(AbstractContextManager["RowWriter"]):
     """A client that writes rows, one after the other, until it is stopped, and says when each was acknowledged."""
 
     def __init__(self, session: Session, supervise: Supervise = subprocess.Popen) -> None:
@@ -101,10 +92,6 @@ class RowWriter:
         times = [int(event["at_ns"]) for event in self._client.take_rest() if event["event"] == "acknowledged"]
         return sum(at_ns < before_ns for at_ns in (self._first_ns, *times))
 
-    def __enter__(self) -> Self:
-        """Return this client, which has started already."""
-        return self
-
     def __exit__(self, *_: object) -> None:
         """End the client, whatever happened."""
         self._client.stop()
@@ -113,14 +100,11 @@ class RowWriter:
 def count_lost(session: Session, rows: int, supervise: Supervise = subprocess.Popen, *, timeout: float = 300) -> int:
     """Return how many of the rows that a RowWriter had acknowledged are gone; GeneratorError: it cannot ask."""
     own = {"knobscope.witness": "look", "knobscope.witness.rows": str(rows)}
-    client = _start(session, "-t", own, (), supervise)
-    try:
+    with _start(session, "-t", own, (), supervise) as client:
         return int(client.wait_for("witnessed", timeout)["lost"])
-    finally:
-        client.stop()
 
 
-class YcsbRun:
+class YcsbRun(AbstractContextManager["YcsbRun"]):
     """A run of a workload: warm-up, then the measured window, then the client ends. Use it in a `with` statement.
 
     `measure_operations` end the window before `measure_s` have passed, after four intervals at least.
@@ -205,10 +189,6 @@ class YcsbRun:
     def stop(self) -> None:
         """End the client; one that has finished is gone already."""
         self._client.stop()
-
-    def __enter__(self) -> Self:
-        """Return this run, which has started already."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the client, whatever happened."""

@@ -83,7 +83,7 @@ def _read_sizes(pattern: str | None) -> dict[str, int]:
     return sizes
 
 
-class Server:
+class Server(contextlib.AbstractContextManager["Server"]):
     """A running server. Use as a context manager: it is gone at the end, whatever happened."""
 
     def __init__(
@@ -191,10 +191,6 @@ class Server:
         if self.is_alive:
             self.process.send_signal(signal.SIGUSR1)
             self.process.wait()
-
-    def __enter__(self) -> "Server":
-        """Return the server."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Leave nothing behind."""

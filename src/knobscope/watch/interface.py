@@ -1,11 +1,12 @@
 """What every way of watching offers, and the shape of what it tells."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Self
+from typing import Literal
 
 from knobscope.errors import UserError
 from knobscope.watch.event_operations import Operation
@@ -42,7 +43,7 @@ class WatchFailedError(UserError):
     """The monitor refused a command or ended before its time."""
 
 
-class Watch(ABC):
+class Watch(AbstractContextManager["Watch"]):
     """Watches one device through any number of runs: follow, begin, end, and again."""
 
     #: bpf | light | procfs
@@ -91,10 +92,6 @@ class Watch(ABC):
     @abstractmethod
     def close(self) -> None:
         """Stop watching; nothing is left behind."""
-
-    def __enter__(self) -> Self:
-        """Return the watch itself."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Stop watching, however the block ends."""
