@@ -29,28 +29,13 @@ def telling_of_loss() -> Iterator[None]:
 class RemoteYcsbRun(YcsbRun):
     """A run whose client works on another machine; times are those of our clock, from which that one is `offset`.
 
-    What the session says of environment and user is for this machine. Errors of the machine are GeneratorErrors.
+    `window` as of YcsbRun. What the session says of environment and user is for this machine. Errors of the machine are
+    GeneratorErrors.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        machine: RemoteMachine,
-        offset: ClockOffset,
-        *,
-        warmup_s: float,
-        measure_s: float,
-        measure_operations: int | None = None,
-        interval_ms: int = 1000,
-    ) -> None:
+    def __init__(self, session: Session, machine: RemoteMachine, offset: ClockOffset, **window: Any) -> None:
         self._machine, self._offset = machine, offset
-        super().__init__(
-            session,
-            warmup_s=warmup_s,
-            measure_s=measure_s,
-            measure_operations=measure_operations,
-            interval_ms=interval_ms,
-        )
+        super().__init__(session, **window)
 
     def wait_measuring(self, timeout: float) -> int:
         """Wait for the end of the warm-up; returns its time by our clock in nanoseconds since 1970."""

@@ -28,6 +28,11 @@ def start_load(
     A DBMS without a server lives in the load's process, which then has the memory limit. The load comes from this
     machine unless there is one `elsewhere`. `session_thread` as of YcsbRun, for a client on this machine.
     """
+    window: dict[str, Any] = {
+        "warmup_s": workload.warmup_s,
+        "measure_s": workload.measure_s,
+        "interval_ms": interval_ms,
+    }
     if elsewhere is not None:
         # over there the server is at another port
         remote_instance = replace(instance, ports=(elsewhere.port, *instance.ports[1:]))
@@ -35,10 +40,8 @@ def start_load(
             client_session(remote_instance, workload, configuration),
             elsewhere.machine,
             elsewhere.offset,
-            warmup_s=workload.warmup_s,
-            measure_s=workload.measure_s,
             measure_operations=workload.measure_operations,
-            interval_ms=interval_ms,
+            **window,
         )
 
     def start(command: list[str], /, **options: Any) -> "subprocess.Popen[bytes]":
@@ -50,18 +53,14 @@ def start_load(
     if generator is None:
         return YcsbRun(
             client_session(instance, workload, configuration),
-            warmup_s=workload.warmup_s,
-            measure_s=workload.measure_s,
             measure_operations=workload.measure_operations,
-            interval_ms=interval_ms,
+            **window,
             session_thread=session_thread,
             supervise=start,
         )
     return CommandRun(
         GeneratorCall(generator, instance, workload, configuration),
-        warmup_s=workload.warmup_s,
-        measure_s=workload.measure_s,
-        interval_ms=interval_ms,
+        **window,
         ask=_question(instance, workload, configuration),
         supervise=start,
     )
