@@ -7,7 +7,7 @@ from knobscope.figures.axes import Frame
 from knobscope.figures.canvas import Anchor, Canvas, text_width
 from knobscope.figures.forest import shorten
 
-_ROW, _TOP = 24, 46
+_ROW, _TOP, _MOST = 24, 46, 12
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class RankLine:
     drifts: bool
 
 
-def draw_ranks(width: float, cases: Sequence[str], lines: Sequence[RankLine], most: int = 12) -> Canvas:
-    """Draw a line per knob through its ranks; one beyond the first `most` ends at the lower edge, without its name.
+def draw_ranks(width: float, cases: Sequence[str], lines: Sequence[RankLine]) -> Canvas:
+    """Draw a line per knob through its ranks; one beyond the first twelve ends at the lower edge, without its name.
 
     Knobs that are among the first in no case are left out.
     """
-    shown = [line for line in lines if any(rank is not None and rank <= most for rank in line.ranks)]
-    last = min(max(rank for line in shown for rank in line.ranks if rank is not None), most + 1)
+    shown = [line for line in lines if any(rank is not None and rank <= _MOST for rank in line.ranks)]
+    last = min(max(rank for line in shown for rank in line.ranks if rank is not None), _MOST + 1)
     names = min(0.4 * width, max(text_width(line.knob) for line in shown) + 36)
     canvas = Canvas(width, _TOP + _ROW * last + 34)
     frame = Frame(names, _TOP, width - names, _TOP + _ROW * last)
@@ -40,31 +40,29 @@ def draw_ranks(width: float, cases: Sequence[str], lines: Sequence[RankLine], mo
         canvas.text(x[index], _TOP - 16, shorten(case, max(int(step / text_width("m", 11)) - 1, 6)), "tick", "middle")
     # Lines that drift are drawn last, above the others.
     for line in sorted(shown, key=lambda line: line.drifts):
-        _draw_line(canvas, x, line, most)
+        _draw_line(canvas, x, line)
         letters = int((names - 14) / text_width("m")) - 3
-        _name_end(canvas, x[0] - 10, line, line.ranks[0], letters, most, "end")
-        _name_end(canvas, x[-1] + 10, line, line.ranks[-1], letters, most, "start")
+        _name_end(canvas, x[0] - 10, line, line.ranks[0], letters, "end")
+        _name_end(canvas, x[-1] + 10, line, line.ranks[-1], letters, "start")
     canvas.text(0, canvas.height - 6, "filled: above noise; blue: a difference beyond chance", "tick")
     return canvas
 
 
-def _height(rank: int, most: int) -> float:
-    return _TOP + _ROW * (min(rank, most + 1) - 0.5)
+def _height(rank: int) -> float:
+    return _TOP + _ROW * (min(rank, _MOST + 1) - 0.5)
 
 
-def _draw_line(canvas: Canvas, x: Sequence[float], line: RankLine, most: int) -> None:
+def _draw_line(canvas: Canvas, x: Sequence[float], line: RankLine) -> None:
     ranked = [(at, rank, clear) for at, rank, clear in zip(x, line.ranks, line.clear, strict=True) if rank is not None]
     look = "curve line-a" if line.drifts else "curve thin soft"
-    canvas.path([(at, _height(rank, most)) for at, rank, _ in ranked], look)
+    canvas.path([(at, _height(rank)) for at, rank, _ in ranked], look)
     for at, rank, clear in ranked:
         look = "hollow" if not clear else "line-a" if line.drifts else "base-bar"
-        canvas.dot(at, _height(rank, most), 4.5, f"mark {look}", f"{line.knob}: rank {rank}")
+        canvas.dot(at, _height(rank), 4.5, f"mark {look}", f"{line.knob}: rank {rank}")
 
 
-def _name_end(
-    canvas: Canvas, x: float, line: RankLine, rank: int | None, letters: int, most: int, anchor: Anchor
-) -> None:
-    if rank is not None and rank <= most:
+def _name_end(canvas: Canvas, x: float, line: RankLine, rank: int | None, letters: int, anchor: Anchor) -> None:
+    if rank is not None and rank <= _MOST:
         parts = [shorten(line.knob, letters), str(rank)]
         text = " ".join(parts if anchor == "end" else reversed(parts))
-        canvas.text(x, _height(rank, most) + 4, text, "name line-a" if line.drifts else "name", anchor)
+        canvas.text(x, _height(rank) + 4, text, "name line-a" if line.drifts else "name", anchor)
