@@ -122,7 +122,7 @@ def _write_phase(root: Path, phase: str, case: Case) -> int:
         write_table(folder / "plan" / f"{phase}-{round_}.parquet", "plan", plan)
         write_sealed(folder / "prepared" / f"{phase}-{round_}.json", {"case": str(case)})
         for number, block in enumerate(dict.fromkeys(row["block_id"] for row in plan)):
-            records = list(draw_block(specs, case, [row for row in plan if row["block_id"] == block]))
+            records = list(draw_block(case, [row for row in plan if row["block_id"] == block]))
             write_block(records, folder / "runs" / f"{phase}-{round_}-{number}")
             if number == 0 and round_ == 0:
                 for record in records:
@@ -158,7 +158,7 @@ def _profile(device: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def draw_block(specs: StudySpecs, case: Case, plan: list[PlanRow]) -> Iterator[RunRecord]:
+def draw_block(case: Case, plan: list[PlanRow]) -> Iterator[RunRecord]:
     """Yield the records of a block: log-normal noise, a level of the block, and what its knobs do."""
     rng = np.random.default_rng(crc32(plan[0]["block_id"].encode()))
     level = rng.normal(0, 0.1)
@@ -166,7 +166,7 @@ def draw_block(specs: StudySpecs, case: Case, plan: list[PlanRow]) -> Iterator[R
         values = json.loads(row["configuration"])
         change = sum(_effect(case.device, number, values[knob]) for number, knob in enumerate(KNOBS))
         ops = TIERS[case.device] * float(np.exp(level + change + rng.normal(0, 0.03)))
-        yield {"run": _run(specs, case, row, ops, rng), **_io(ops, values, rng)}  # type: ignore[typeddict-item]
+        yield {"run": _run(case, row, ops, rng), **_io(ops, values, rng)}  # type: ignore[typeddict-item]
 
 
 def _effect(device: str, number: int, value: int) -> float:
@@ -175,7 +175,7 @@ def _effect(device: str, number: int, value: int) -> float:
     return sign * 0.4 * 0.75**number * float(np.log2(value / DEFAULT))
 
 
-def _run(specs: StudySpecs, case: Case, row: PlanRow, ops: float, rng: np.random.Generator) -> dict[str, Any]:
+def _run(case: Case, row: PlanRow, ops: float, rng: np.random.Generator) -> dict[str, Any]:
     names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
     mean = 8e6 / ops
     spread = np.exp(rng.normal(0, 0.05, 3))

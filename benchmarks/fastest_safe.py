@@ -18,7 +18,7 @@ from pathlib import Path
 import duckdb
 from verdicts import ratios_again, run_study
 
-from knobscope.specs import StudySpecs, load_study
+from knobscope.specs import load_study
 from knobscope.stages.remeasure.experiment import ITSELF, Bench, measure_pairs
 from knobscope.stages.remeasure.questions import ask_fastest
 from knobscope.stages.remeasure.shares import Amount, amount_of
@@ -74,12 +74,10 @@ def measure_again(study: str, seed: int, pairs: int) -> Iterator[Again]:
             bench = Bench(specs, ROOT, Path(store), profiles, pairs, round=seed)
             ((_, runs),) = measure_pairs(bench, specs.devices[case.device], ITSELF, [question])
         low, middle, high = figures[1], figures[0], figures[2]
-        yield Again(
-            study, _describe(specs, question.value), (middle, low, high), amount_of(ratios_again(runs, question))
-        )
+        yield Again(study, _describe(question.value), (middle, low, high), amount_of(ratios_again(runs, question)))
 
 
-def _describe(specs: StudySpecs, changes: str | None) -> str:
+def _describe(changes: str | None) -> str:
     return ", ".join(f"{knob} = {value}" for knob, value in json.loads(changes or "{}").items())
 
 

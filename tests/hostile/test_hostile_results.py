@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from canaries import SECRET, STUDY, Canaries, Open
+from canaries import SECRET, STUDY, Open
 
 from knobscope.durable_files import read_sealed, write_sealed
 
@@ -33,9 +33,7 @@ CHANGES: dict[str, tuple[str, Change, str]] = {
 
 
 @pytest.mark.slow
-def test_detect_takes_or_names_each_file(
-    open_watched: Open, canaries: Canaries, honest: Path, run_folder: Path, tmp_path: Path
-) -> None:
+def test_detect_takes_or_names_each_file(open_watched: Open, honest: Path, run_folder: Path) -> None:
     commands, sentences = [], []
     for number, (pattern, change, sentence) in enumerate(CHANGES.values()):
         folder = run_folder / str(number)

@@ -176,7 +176,7 @@ def test_a_command_starts_where_its_run_does_not_see_the_python_of_ours(
     assert say(without, "echo started") == "started\n"
 
 
-def test_data_on_a_device_in_memory_is_reached(tmp_path: Path) -> None:
+def test_data_on_a_device_in_memory_is_reached() -> None:
     """Images of emulated devices lie in /dev/shm, and are mounted beside it."""
     with tempfile.TemporaryDirectory(prefix="knobscope-test-", dir="/dev/shm") as folder:
         data = Path(folder, "data")

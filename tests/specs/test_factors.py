@@ -80,7 +80,7 @@ def test_what_a_workload_does_not_state_is_as_the_generator_has_it(shelf: Path) 
     ]
 
 
-def test_only_parameters_that_the_load_names_shape_the_data_of_a_generator_with_a_spec(shelf: Path) -> None:
+def test_only_parameters_that_the_load_names_shape_the_data_of_a_generator_with_a_spec() -> None:
     generator = shipped_generator("sysbench")
     assert generator.load_parameters == {"test", "tables", "secondary"}
     scan = shipped_generator("pgbench-scan")

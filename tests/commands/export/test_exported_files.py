@@ -97,7 +97,7 @@ def test_no_tuner_gets_a_negative_control(tmp_path: Path) -> None:
     assert not {parameter.name for parameter in every.parameters} & {"array_nulls", "xmlbinary"}
 
 
-def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole(tmp_path: Path) -> None:
+def test_a_knob_whose_risky_values_no_study_asks_for_is_exported_whole() -> None:
     specs = shipped_study("quickstart")
     space = search_space(specs, specs.cases[0], [], None, with_durability=False)
     assert "journal_mode" in names(space) and "journal_mode" not in space.risky

@@ -122,7 +122,7 @@ def test_columns_that_are_no_knobs_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_runs_that_failed_are_no_measurements(sample: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_failed_are_no_measurements(sample: pd.DataFrame) -> None:
     sample = sample.assign(outcome=["crashed"] * 2 + ["fine"] * (len(sample) - 2)).drop(columns="pool")
     sample.loc[2:4, "tps"] = 0
     assert import_sample(sample, "--failed-value", "outcome=crashed", "--failed-value", "0.0") == 0

@@ -291,9 +291,7 @@ def test_windows_of_imported_intervals_are_described(import_table: Import, tmp_p
     assert found == [("r0", 1.0), *((f"r{number}", 0.0) for number in range(1, len(GOOD)))]
 
 
-def test_cells_are_read_as_rank_reads_them(
-    import_table: Import, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cells_are_read_as_rank_reads_them(import_table: Import, tmp_path: Path) -> None:
     lines = [
         "1;mydb;disk;hdd;load;;;;8.120,5;;;20 ms",
         "1;mydb;disk;hdd;load;Cache;64MB;0;9.315,25;1GB;Yes;1.5ms",
