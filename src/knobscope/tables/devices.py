@@ -75,6 +75,9 @@ class DevicePropertyRow(TypedDict, total=False):
     unit: Annotated[Text, "Unit of the value: `bytes`, `us`, `requests`, `ratio`."]
     confidence: Annotated[Text, "`high`, `medium`, `low` or `not measured`."]
     because: Annotated[Text, "What the value and its confidence rest on."]
+    others: Annotated[
+        Text | None, "What others did in the pauses between measurements, where that makes the value less sure."
+    ]
     kernel: Annotated[Text | None, "What sysfs says of the same; NULL: nothing."]
 
 

@@ -15,9 +15,10 @@ def test_what_others_did_meanwhile_is_said_in_full_once(changed_study: Callable[
     pauses = Others(processors=0.98, waiting=0.96, device=0.0).describe()
     changed = changed_study(
         "INSERT INTO device_property BY NAME "
-        "SELECT 'fast-flash' AS device, property, 1 AS value, 'low' AS confidence, ? AS because "
+        "SELECT 'fast-flash' AS device, property, 1 AS value, 'low' AS confidence, 'median of 9' AS because, "
+        "? AS others "
         "FROM (VALUES ('flush'), ('saturating_depth'), ('write_unit')) AS one(property)",
-        parameters=[f"median of 9; {pauses}"],
+        parameters=[pauses],
     )
     with StudyData.open(changed, specs) as data:
         tables = [plain(str(device.properties)) for device in build_devices(data).devices]

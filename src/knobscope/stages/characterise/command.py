@@ -29,7 +29,8 @@ def _describe(row: DevicePropertyRow) -> str:
     else:
         shown = f"{value // 1024:.0f} KiB" if row["unit"] == "bytes" else f"{value:.4g} {row['unit']}"
     kernel = f" | the kernel: {row['kernel']}" if row["kernel"] else ""
-    return f"  {row['property']}: {shown} ({row['confidence']}): {row['because']}{kernel}"
+    because = "; ".join(filter(None, [row["because"], row["others"]]))
+    return f"  {row['property']}: {shown} ({row['confidence']}): {because}{kernel}"
 
 
 def _choose(args: argparse.Namespace) -> tuple[Device, str, Mode]:

@@ -77,8 +77,8 @@ def lower_confidence(row: DevicePropertyRow, usage: Mapping[str, Sequence[Others
         return row
     mean = mean_of(usage[curve])
     confidence = max(row["confidence"], _grade(mean.share), key=_LEVELS.index)
-    because = row["because"] if _grade(mean.share) == "high" else f"{row['because']}; {mean.describe()}"
-    return {**row, "confidence": confidence, "because": loosen_units(because)}
+    others = None if _grade(mean.share) == "high" else loosen_units(mean.describe())
+    return {**row, "confidence": confidence, "others": others}
 
 
 def _row(
@@ -90,6 +90,7 @@ def _row(
         "unit": unit,
         "confidence": confidence,
         "because": loosen_units(because),
+        "others": None,
         "kernel": kernel,
     }
 

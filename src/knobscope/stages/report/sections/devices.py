@@ -36,8 +36,6 @@ _PROPERTIES = (
     ("Reason", TEXT),
     ("The kernel says", TEXT),
 )
-#: How `characterise` begins what it says of others (`knobscope.stages.characterise.others`).
-_PAUSES = "; in the pauses between measurements, "
 #: Properties whose names in tables are no good labels.
 _LABELS = {"reads_beside_writes": "Read latency during writes"}
 
@@ -121,12 +119,12 @@ def _list_properties(properties: Rows) -> Iterator[Cells]:
     """Yield a row for each property; what others did in the pauses of one is said in full in the first row."""
     has_said = False
     for row in properties:
-        own, pauses, _ = (row["because"] or "").partition(_PAUSES)
-        yield _property({**row, "because": f"{own}; the machine was busy, as above"} if pauses and has_said else row)
-        has_said = has_said or bool(pauses)
+        others = row["others"]
+        yield _property(row, "the machine was busy, as above" if others and has_said else others)
+        has_said = has_said or bool(others)
 
 
-def _property(row: Row) -> Cells:
+def _property(row: Row, others: str | None) -> Cells:
     value, shown = row["value"], UNKNOWN
     if value is not None:
         formats = {"bytes": format_size, "us": format_micros}
@@ -135,7 +133,8 @@ def _property(row: Row) -> Cells:
     elif row["confidence"] != "not measured":
         shown = "none found"
     name = _LABELS.get(row["property"], row["property"].replace("_", " ").capitalize())
-    return name, shown, row["confidence"], row["because"] or "", row["kernel"] or ""
+    because = "; ".join(filter(None, [row["because"], others]))
+    return name, shown, row["confidence"], because, row["kernel"] or ""
 
 
 def _limits(device: Device) -> list[tuple[str, str, str]]:
