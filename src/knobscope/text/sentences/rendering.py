@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from knobscope.errors import UserError
-from knobscope.specs import Dbms, Rule
+from knobscope.specs import Dbms, Rule, RuleEffect
 from knobscope.specs.reading.source import read_text, show_path
 from knobscope.text.formats import (
     NO_CLEAR_EFFECT,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _VALUE = float | None
 #: Macros of `phrases.j2` that a template can use.
-_PHRASES = ("caveat", "difference", "in_sweep", "obstacle", "part_of", "waits_would_tell")
+_PHRASES = ("caveat", "difference", "in_sweep", "obstacle", "part_of", "unjudged", "waits_would_tell")
 #: What a template sees in addition to the columns of a finding; the last three where it has a change, or an effect.
 _WORDS = ("beside", "has_spec", "setting", "change", "effect_words", "outcome")
 #: What code of a template can raise.
@@ -111,7 +111,7 @@ class Sentences:
             with limits.limited(self._seconds.get(rule.name, limits.SECONDS)):
                 if template is None:
                     template = self._templates[rule.name] = _compile(source)
-                module = template.make_module({**finding, **self._words(rule, finding)})
+                module = template.make_module({**finding, **self._words(rule.about.effect, finding)})
                 text = str(getattr(module, f"if_{finding['verdict']}")())
             remaining_s = self._seconds.get(rule.name, limits.SECONDS)
             self._seconds[rule.name] = remaining_s - (time.process_time() - began)
@@ -129,7 +129,12 @@ class Sentences:
             )
         return sentence
 
-    def _words(self, rule: Rule, finding: Mapping[str, Any]) -> dict[str, Any]:
+    def say_outcome(self, about: RuleEffect, finding: Mapping[str, Any]) -> str:
+        """Say what a finding changes, and what comes of it: Raising a from 1 to 2 makes ycsb-a on nvme 18 % slower."""
+        words = self._words(about, finding)
+        return loosen_units(f"{words['change']} {words['outcome']}")
+
+    def _words(self, about: RuleEffect, finding: Mapping[str, Any]) -> dict[str, Any]:
         dbms, knob, value = self._dbms.get(str(finding["dbms"])), finding["knob"], finding["value"]
         evidence = finding["evidence"]
         beside = describe_beside(dbms, evidence.get("beside"))
@@ -145,7 +150,7 @@ class Sentences:
             ends = finding["effect_low"], finding["effect_high"]
             # What makes a mismatch is clear by the study's `fdr`, whatever an interval of 95 % holds.
             is_clear = True if finding["verdict"] == "mismatch" else None
-            effect = _effect(finding["effect"], *ends, rule.about.effect.more, rule.about.effect.less, is_clear)
+            effect = _effect(finding["effect"], *ends, about.more, about.less, is_clear)
             smallest = evidence.get("smallest")  # effect of which an interval so wide leaves out none
             is_seen = None not in ends and not ends[0] <= 0 <= ends[1]
             is_visible = is_seen and smallest is not None and abs(_log(finding["effect"])) >= math.log1p(smallest)

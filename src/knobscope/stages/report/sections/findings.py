@@ -3,7 +3,6 @@
 A card is a mismatch with all its findings, whatever rule, device, workload and value they are of.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,13 @@ from knobscope.stages.report.sections.evidence import (
     picture_tail,
     picture_throughput,
 )
-from knobscope.stages.report.sections.judged import FindingEffect, JudgedTable, about_rule, tabulate_judged
+from knobscope.stages.report.sections.judged import (
+    FindingEffect,
+    JudgedTable,
+    about_rule,
+    read_evidence,
+    tabulate_judged,
+)
 from knobscope.study_data.study import Row, StudyData
 from knobscope.tables.detection import FindingRow
 from knobscope.text.answers import describe_answer, names_cause
@@ -157,7 +162,7 @@ def _is_withdrawn(row: FindingRow) -> bool:
 
 def _find_lack(data: StudyData, row: FindingRow) -> str:
     """Return what the study lacks to ask the question of a finding; empty where it asked, or nobody knows."""
-    evidence = _read_json(row["evidence"])
+    evidence = read_evidence(row)
     return about_rule(data, row["rule"]).unasked.get(str(evidence.get("obstacle")), "")
 
 
@@ -239,16 +244,8 @@ def _card_value(data: StudyData, mismatch: Mismatch, row: Row) -> CardValue:
         has_cause=names_cause(row["confirmed"]),
         answer=describe_answer(row["confirmed"]),
         confirmation=keep_units(row["confirmation"] or ""),
-        evidence=list(_flatten(_read_json(row["evidence"]))),
+        evidence=list(_flatten(read_evidence(row))),
     )
-
-
-def _read_json(text: str | None) -> Any:
-    """Return the content of the evidence; what is no JSON is shown as it is."""
-    try:
-        return json.loads(text or "{}")
-    except json.JSONDecodeError:
-        return {"evidence": text}
 
 
 def _flatten(content: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -279,7 +276,7 @@ def draw_pictures(data: StudyData, row: Row, anchor: str) -> Iterator[Figure]:
 def _picture(data: StudyData, kind: str, row: Row, compared: Comparison) -> Figure | None:
     if kind in ("sizes", "read_sizes", "depth") and not compared.is_watched:
         return None
-    percentile = 95 if _read_json(row["evidence"]).get("percentile") == 95 else 99
+    percentile = 95 if read_evidence(row).get("percentile") == 95 else 99
     draw: dict[str, Callable[[], Figure | None]] = {
         "throughput": partial(picture_throughput, compared),
         "tail": partial(picture_tail, compared, percentile),

@@ -1,11 +1,13 @@
 """Findings that are no mismatch, as lines of a table: what several rules say alike of one value is one line."""
 
+import json
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from knobscope.specs import Case, RuleEffect, RuleSpec
+from knobscope.stages.detect import Pause, read_pauses
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import (
     NO_CLEAR_EFFECT,
@@ -15,14 +17,10 @@ from knobscope.text.formats import (
     format_value,
     keep_units,
 )
+from knobscope.text.sentences import Sentences
 
 #: More lines than this are counted, and not shown.
 _MOST = 500
-#: How rules say that they have no verdict: what was changed, where, and the reason, which may be that of other rules.
-_UNJUDGED = re.compile(
-    r"(?P<change>.+?) could not be (?:judged|checked for .+?) "
-    r"(?P<case>\(\S+ on .+?\)): (?P<reason>.+)"
-)
 
 
 @dataclass(frozen=True)
@@ -81,35 +79,43 @@ def about_rule(data: StudyData, rule: str) -> RuleSpec:
     return spec.about if spec else RuleSpec(name=rule, title=rule, question="", needs=["findings"])
 
 
+def read_evidence(row: Row) -> Any:
+    """Return the evidence of a finding; what is no JSON is returned as it is."""
+    try:
+        return json.loads(row["evidence"] or "{}")
+    except json.JSONDecodeError:
+        return {"evidence": row["evidence"]}
+
+
 def tabulate_judged(data: StudyData, rows: Sequence[Row]) -> JudgedTable:
     """Return a line for each value and what is said of it; of many those with the largest effects."""
     lines: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         key = [row[name] for name in ("dbms", "device", "workload", "knob", "value", "effect", "confirmation")]
-        lines.setdefault((*key, _say_alike(data, row) or row["sentence"]), []).append(row)
+        lines.setdefault((*key, None if _is_ruled_out(data, row) else row["sentence"]), []).append(row)
     shown = list(lines.values())
     if len(shown) > _MOST:
         largest = sorted(range(len(shown)), key=lambda index: -abs(_log_ratio(shown[index][0]["effect"]) or 0.0))
         shown = [shown[index] for index in sorted(largest[:_MOST])]
-    return JudgedTable([_judge(data, line) for line in shown], len(rows), len(lines) - len(shown))
+    pauses = read_pauses(data.connection) if shown else {}
+    return JudgedTable([_judge(data, line, pauses) for line in shown], len(rows), len(lines) - len(shown))
 
 
-def _say_alike(data: StudyData, row: Row) -> str:
-    """Return what a finding says that others of its value may say, too; empty where it is the rule's own."""
-    if row["verdict"] == "insufficient":
-        said = _UNJUDGED.fullmatch(row["sentence"] or "")
-        return f"{said['change']} could not be judged {said['case']}: {said['reason']}" if said else ""
-    low, high, most = row["effect_low"], row["effect_high"], data.specs.study.thresholds.min_effect
-    if row["verdict"] != "none" or low is None or high is None or not -most < low <= high < most:
-        return ""
-    change, found, _ = (row["sentence"] or "").partition("; ")
-    return f"{change}: an effect that matters is ruled out." if found else ""
+def _is_ruled_out(data: StudyData, row: Row) -> bool:
+    """Whether a rule found nothing because there is no effect that matters, so that others say the same."""
+    low, high, least = row["effect_low"], row["effect_high"], data.specs.study.thresholds.min_effect
+    return row["verdict"] == "none" and None not in (row["knob"], low, high) and -least < low <= high < least
 
 
-def _judge(data: StudyData, line: Sequence[Row]) -> Judged:
+def _judge(data: StudyData, line: Sequence[Row], pauses: Mapping[tuple[str | None, ...], Pause]) -> Judged:
     row = line[0]
-    case, effect = Case.of(row), FindingEffect.of(row, about_rule(data, row["rule"]).effect)
-    sentence = (_say_alike(data, row) if len(line) > 1 else "") or row["sentence"]
+    case, about = Case.of(row), about_rule(data, row["rule"]).effect
+    effect, sentence = FindingEffect.of(row, about), row["sentence"]
+    if any(other["sentence"] != sentence for other in line):
+        finding = {**row, "evidence": read_evidence(row)}
+        sentence = f"{Sentences(data.specs.dbms).say_outcome(about, finding)}: an effect that matters is ruled out."
+        pause = pauses.get((*case, row["knob"], row["value"]))
+        sentence += pause.sentence if pause is not None and pause.is_of_value else ""
     return Judged(
         rules=", ".join(dict.fromkeys(row["rule"] for row in line)),
         case=name_case(case),
