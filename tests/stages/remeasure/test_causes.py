@@ -181,7 +181,7 @@ def test_what_holds_a_configuration_back_is_the_share_of_its_own_time(
 @pytest.mark.parametrize(
     ("without", "confirmed", "words"),
     [
-        (500, "found", "That is most of it: this property is the cause."),
+        (500, "found", "), disappears with a flush that takes no time: this property is the cause."),
         (2000, "no", "Most of it remains: something else is the cause."),
         (1400, "not_tested", "the cause of the rest is not known."),
     ],

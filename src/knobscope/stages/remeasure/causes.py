@@ -258,7 +258,8 @@ class Answer:
             else self.causes
         )
         parts = [f"{share_words(share)} with {PROPERTY_WORDS[name]}" for name, share in shares]
-        text += f"The share of it that disappears is {join_words(parts)}. " if parts else ""
+        is_concluded = self.conclusion == "cause" and len(self.shares) == 1  # and said there, in one sentence
+        text += f"The share of it that disappears is {join_words(parts)}. " if parts and not is_concluded else ""
         for name, reason in self.failures.items():
             text += f"With {PROPERTY_WORDS[name]} there is no result: {reason.rstrip('.')}. "
         return text + self._conclude()
@@ -324,8 +325,8 @@ class Answer:
             return f"Half of it or more disappears with {either}: each of these properties is a cause."
         name, share = self.causes[0]
         part, role = ("most", "the cause") if share.low >= HALF else ("about half or more", "a cause")
-        most = f"{part.capitalize()} of it disappears with {PROPERTY_WORDS[name]}"
-        return f"{most if len(self.shares) > 1 else f'That is {part} of it'}: this property is {role}."
+        size = f", {share_words(share)}," if len(self.shares) == 1 else ""
+        return f"{part.capitalize()} of it{size} disappears with {PROPERTY_WORDS[name]}: this property is {role}."
 
     def _admit(self) -> str:
         """Say what is known where that is less than the cause."""
