@@ -124,7 +124,7 @@ def _rank_unjudged(runs: Runs, model: Model, groups: Sequence[Sequence[int]], na
         KnobRank(knob, rank, own[knob], 0.0, 1, len(order), False, own[knob] / total)
         for rank, knob in enumerate(order, start=1)
     ]
-    reason = f"insufficient samples: {len(runs.response)} configurations, none held out; the order is the model's"
+    reason = f"{len(runs.response)} configurations are too few to hold any out; the order is the model's"
     return Ranking(knobs, None, False, reason)
 
 
@@ -273,7 +273,7 @@ def _shares(importance: Floats) -> Floats:
 def _judge(r2: float, above: int, rows: int) -> tuple[bool, str]:
     """Whether to trust a ranking, and why."""
     if rows < MIN_ROWS:
-        return False, f"insufficient samples: {rows} configurations, {MIN_ROWS} are the least for a ranking"
+        return False, f"{rows} configurations, {MIN_ROWS} are the least for a ranking"
     if r2 < MIN_R2:
         return (
             False,
