@@ -241,7 +241,7 @@ def test_a_value_has_its_unit(postgresql: Dbms) -> None:
     words = [item.words for item in list_advice(running, ("flush",), in_force)]
     assert {"commit_delay (now 1000 us)", "commit_siblings (now 5 transactions)"} <= set(words)
     at_once = list_advice(running, ("flush",), {**in_force, "commit_delay": "0"})
-    assert "commit_delay (now 0 (off))" in [item.words for item in at_once]
+    assert "commit_delay (now 0, off)" in [item.words for item in at_once]
     assert "wal_writer_delay (now 200 ms)" in [item.words for item in at_once]
 
 

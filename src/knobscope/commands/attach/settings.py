@@ -98,7 +98,8 @@ def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, i
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
 
     def show(text: str) -> str:
-        return loosen_units(format_value(dbms, name, text))
+        value = loosen_units(format_value(dbms, name, text))
+        return value.replace(" (", ", ").removesuffix(")") if value.endswith(")") else value  # shown in brackets
 
     default = show(dbms.write(name, knob.default if knob.built_in is None else knob.built_in)) if is_described else ""
     now = settings.get(name)
