@@ -55,10 +55,12 @@ def test_what_an_operation_waits_for_is_shown_of_both(
     make_database: Make, changed: Changed, tmp_path: Path, prints: Callable[..., str]
 ) -> None:
     waits = [(("flush", us), ("cpu", 50.0), ("network", 500.0)) for us in (1450.0, 20.0)]
-    a, b = (make_database(seed=number, waits=of_study) for number, of_study in enumerate(waits))
+    latency = {"latency_mean_us": 3000.0}
+    a, b = (make_database(seed=number, waits=of_study, columns=latency) for number, of_study in enumerate(waits))
     page, document = tmp_path / "page.html", tmp_path / "compared.json"
     text = " ".join(prints("compare", a, b, "--out", page, "--json", document).split())
-    said = r"in A 1\.\d ms, of which 1\.\d ms flush, \d\d µs CPU; in B \d\d µs, of which \d\d µs CPU, \d\d µs flush"
+    of_a = r"in A 1\.\d ms \((49|50|51) % of its latency of 3 ms\), of which 1\.\d ms flush, \d\d µs CPU"
+    said = rf"{of_a}; in B \d\d µs \(2\.\d % of its latency of 3 ms\), of which \d\d µs CPU, \d\d µs flush"
     assert re.search(rf"Time of an operation in the server: {said}\. In B an operation takes 1\.4 ms less", text)
     assert "Time of an operation in the server" in page.read_text()
     (case,) = json.loads(document.read_text())["cases"]

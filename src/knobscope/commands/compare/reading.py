@@ -19,7 +19,8 @@ _OF_SESSIONS = f"WHERE thread_class = '{SESSION}' AND run_id IN (SELECT run_id F
 #: Table -> what is read of it; a condition keeps large tables small.
 _WANTED = {
     "runs": "SELECT run_id, study, dbms, device, workload, block_id, session, phase, is_sentinel, config_id, status, "
-    "started_at, machine, dbms_version, tier, monitor, operations, waits_s, throughput_ops, latency_p95_us FROM runs",
+    "started_at, machine, dbms_version, tier, monitor, operations, waits_s, throughput_ops, latency_mean_us, "
+    "latency_p95_us FROM runs",
     # An effect on throughput that did not show again in new runs is what chance made of it, in the sweep.
     "effects": "SELECT *, metric = 'throughput_ops' AND EXISTS (FROM what_ifs w WHERE is_gone AND other_device IS NULL "  # noqa: S608
     "AND (w.dbms, w.device, w.workload, w.knob, w.value) = (e.dbms, e.device, e.workload, e.knob, e.value)) AS is_gone "

@@ -142,7 +142,7 @@ def default_sentences(case: CaseComparison) -> Iterator[str]:
 
 def budgets_sentence(budgets: Budgets) -> str:
     """Say what an operation waits for in both studies, and how they differ."""
-    a, b = describe_budget(budgets.a), describe_budget(budgets.b)
+    a, b = describe_budget(budgets.a, budgets.a_latency_us), describe_budget(budgets.b, budgets.b_latency_us)
     change = describe_budget_change(budgets.a, budgets.b)
     return f"Time of an operation in the server: in A {a}; in B {b}. In B an operation {change}."
 
