@@ -219,15 +219,17 @@ RUN_VIEWS: dict[str, str] = {
             group_of_files(file, role, table_name) AS file_group
         FROM files f JOIN watched_runs USING (run_id)
     """,
-    # Trials in the order of each tuner, against the default configuration of the same block; best so far, from 1 on.
+    # Trials in the order of each tuner, against the default configuration of the same session of a block; best
+    # so far, from 1 on.
     "tuning": """
         WITH defaults AS (
-            SELECT block_id, exp(avg(ln(throughput_ops))) AS default_ops
-            FROM ok_runs WHERE phase = 'tune' AND is_sentinel GROUP BY block_id
+            SELECT block_id, session, exp(avg(ln(throughput_ops))) AS default_ops
+            FROM ok_runs WHERE phase = 'tune' AND is_sentinel GROUP BY ALL
         ), judged AS (
             SELECT t.*, r.status, r.throughput_ops,
                 CASE WHEN r.status = 'ok' THEN r.throughput_ops / default_ops END AS ratio
-            FROM trials t JOIN runs r USING (run_id) LEFT JOIN defaults USING (block_id)
+            FROM trials t JOIN runs r USING (run_id)
+            LEFT JOIN defaults d ON d.block_id = r.block_id AND d.session IS NOT DISTINCT FROM r.session
         )
         SELECT *, greatest(1, coalesce(max(ratio) OVER (
             PARTITION BY dbms, device, workload, space, seed ORDER BY trial), 1)) AS best_ratio

@@ -71,6 +71,17 @@ def test_curves_are_against_the_default_of_the_same_block(connection: duckdb.Duc
     assert curves["all", 2] == [1.0]  # below the default: the default stays
 
 
+def test_a_block_that_was_resumed_has_a_default_of_each_session(connection: duckdb.DuckDBPyConnection) -> None:
+    for run, is_default, ops in (("late", False, 150.0), ("late-default", True, 100.0)):
+        connection.execute(
+            "INSERT INTO runs BY NAME SELECT ? AS run_id, 's1' AS block_id, 'tune' AS phase, ? AS is_sentinel, "
+            "'ok' AS status, ? AS throughput_ops, 'a week later' AS session",
+            [run, is_default, ops],
+        )
+    connection.execute(ADD_TRIAL, [*CASE, "all", 9, 3, 1, "late", "late", False, None])
+    assert connection.execute("SELECT ratio FROM tuning WHERE seed = 3").fetchall() == [(pytest.approx(1.5),)]
+
+
 def test_the_confirmed_effect_is_that_of_the_last_blocks(connection: duckdb.DuckDBPyConnection) -> None:
     add_tuned(connection)
     rows = connection.execute("SELECT space, seed, trial, estimate, low, high, runs FROM tuned ORDER BY ALL").fetchall()

@@ -141,11 +141,11 @@ def test_the_default_does_not_win_against_itself(specs: Callable[..., StudySpecs
     default, other = tuner.space.default, {**tuner.space.default, "shared_buffers": 1024}
     rows: list[dict[str, Any]] = [{"config_id": name} for name in ("default", "other")]
     trials = [
-        _Trial(cast("TrialRow", row), values, 0, 2000.0 - n)
+        _Trial(cast("TrialRow", row), values, (0, None), 2000.0 - n)
         for n, (row, values) in enumerate(zip(rows, (default, other), strict=True))
     ]
-    assert _choose_winner(tuner, trials[:1], {0: 1000.0}, None, {}) is None
-    assert _choose_winner(tuner, trials, {0: 1000.0}, None, {}) == other
+    assert _choose_winner(tuner, trials[:1], {(0, None): 1000.0}, None, {}) is None
+    assert _choose_winner(tuner, trials, {(0, None): 1000.0}, None, {}) == other
     assert [row.get("is_winner") for row in rows] == [None, True]
 
 

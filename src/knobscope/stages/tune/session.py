@@ -23,15 +23,16 @@ from knobscope.tables import CutColumns, PlanRow, RunRecord, TrialRow
 Measure = Callable[[PlanRow], RunRecord]
 #: What power cuts say of a configuration.
 Cut = Callable[[Configuration], CutColumns]
+_Session = tuple[int, str | None]
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """A configuration that was tried, and its row."""
+    """A configuration that was tried, and its row; `session`: number of its block, and when that was measured."""
 
     row: TrialRow
     configuration: Configuration
-    block: int
+    session: _Session
     throughput: float
 
 
@@ -47,7 +48,7 @@ def tune_case(
     records: list[RunRecord] = []
     plan: list[PlanRow] = []
     trials: list[TrialRow] = []
-    defaults: dict[int, list[float]] = defaultdict(list)
+    defaults: dict[_Session, list[float]] = defaultdict(list)
     for index, steps in enumerate(tuning_blocks(case, specs.study.seed, len(tuners), tune.trials)):
         for position, step in enumerate(steps):
             tuner = tuners[step.tuner] if step.tuner is not None else None
@@ -56,32 +57,37 @@ def tune_case(
             record = measure(row)
             plan.append(row)
             records.append(record)
+            session = index, record["run"].get("session")
             throughput = record["run"]["throughput_ops"] if record["run"]["status"] == "ok" else None
             if tuner is not None:
                 tuner.tell(throughput)
                 trials.append(_trial_row(case, tuner, step.trial, record, row))
-                tried[tuner].append(_Trial(trials[-1], configuration, index, throughput or 0.0))
+                tried[tuner].append(_Trial(trials[-1], configuration, session, throughput or 0.0))
             elif throughput:
-                defaults[index].append(throughput)
+                defaults[session].append(throughput)
             if len(records) == 1:  # the first of all runs, without which there is no session
                 for fresh_tuner in tuners:
                     fresh_tuner.begin(record["run"]["throughput_ops"])
     known: dict[str, CutColumns] = {}
-    usual = {block: geometric_mean(throughputs) for block, throughputs in defaults.items()}
+    usual = {session: geometric_mean(throughputs) for session, throughputs in defaults.items()}
     best = [_choose_winner(tuner, tried[tuner], usual, cut, known) for tuner in tuners]
     winners = _confirmation(specs, case, tune, tuners, [configuration for configuration in best if configuration])
     return [*records, *(measure(row) for row in winners)], [*plan, *winners], trials
 
 
 def _choose_winner(
-    tuner: Tuner, trials: Sequence[_Trial], usual: Mapping[int, float], cut: Cut | None, known: dict[str, CutColumns]
+    tuner: Tuner,
+    trials: Sequence[_Trial],
+    usual: Mapping[_Session, float],
+    cut: Cut | None,
+    known: dict[str, CutColumns],
 ) -> Configuration | None:
     """Mark the fastest trial of a tuner that loses nothing, or no more than the default; return its configuration.
 
-    None: none was faster than the default of its block, whose throughput is in `usual`. `known` are the cuts of
+    None: none was faster than the default of its session, whose throughput is in `usual`. `known` are the cuts of
     configurations, which grow; each is cut once.
     """
-    compared = [(trial.throughput / usual[trial.block], trial) for trial in trials if trial.block in usual]
+    compared = [(trial.throughput / usual[trial.session], trial) for trial in trials if trial.session in usual]
     for ratio, trial in sorted(compared, key=lambda pair: -pair[0]):
         if ratio <= 1:
             return None
