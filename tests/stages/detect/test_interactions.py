@@ -8,7 +8,7 @@ import duckdb
 from generated_studies import Study, Truth
 
 from knobscope.stages.detect.interactions import read_interactions
-from knobscope.stages.detect.shares import add_shares
+from knobscope.stages.detect.shares import add_shares, leave_open_excluded
 from knobscope.tables.detection import FindingRow
 
 Make = Callable[..., Study]
@@ -65,6 +65,19 @@ def test_shares_of_several_causes_are_stated_together() -> None:
     assert first == second
     assert first == "It is slower. Shares of the difference: flushes 60 %, filling units 25 %, not explained 15 %."
     assert alone == "It is slower."
+
+
+def test_what_flushes_were_to_explain_is_open_where_an_experiment_refuted_that() -> None:
+    def judge(gone: set[tuple[str, ...]], **evidence: Any) -> str:
+        flush, other = finding("flush", "flush"), finding("io_size", "write_size")
+        other |= {"verdict": "none", "evidence": json.dumps(evidence)}
+        leave_open_excluded([{**flush, "confirmed": "no"}, other], gone)
+        assert other["sentence"].endswith("remains open.") == (other["verdict"] == "insufficient")
+        return other["verdict"]
+
+    assert judge(set(), by_flushes=True) == judge(set(), explained_by="flushes") == "insufficient"
+    assert judge(set(), explained_by="time") == "none"
+    assert judge({("d", "v", "w", "k", "1")}, by_flushes=True) == "none"  # of an effect that is gone
 
 
 def test_shares_never_exceed_the_whole() -> None:

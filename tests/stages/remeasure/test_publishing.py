@@ -12,6 +12,7 @@ import pytest
 from knobscope.specs import Case, load_study
 from knobscope.stages.detect import create_schema, replace_effects
 from knobscope.stages.remeasure.causes import Answer
+from knobscope.stages.remeasure.command import _judge
 from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, qualify_gap, restate_finding
 from knobscope.stages.remeasure.questions import Question
@@ -95,6 +96,15 @@ def test_a_rule_that_found_nothing_in_the_effect_states_the_same_figures() -> No
     ]
     assert find_same_effect(answer_with(1.5), rows) == [1]  # type: ignore[arg-type]
     assert find_same_effect(answer_with(1.5, replace(QUESTION, swept=None)), rows) == []  # type: ignore[arg-type]
+
+
+def test_a_rule_that_found_nothing_says_when_the_effect_did_not_reproduce() -> None:
+    """The report listed it as a clear effect, next to the refuted one of another rule."""
+    sound = finding("intuition", math.expm1(0.7), expect="faster") | {"verdict": "none"}
+    rows = [sound | {"verdict": "mismatch", "cause": None}, sound]
+    judged = _judge(SPECS, [answer_with(1.0)], rows)  # type: ignore[arg-type]
+    assert judged[0]["confirmed"] == "no"
+    assert judged[1] == {"sentence": f"{sound['sentence']} The effect did not reproduce in new runs."}
 
 
 def test_a_gap_between_tiers_gets_the_new_effect_on_its_side() -> None:

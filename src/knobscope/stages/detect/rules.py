@@ -25,7 +25,7 @@ from knobscope.stages.detect.rule_queries import (
     describe_error,
     open_to_rules,
 )
-from knobscope.stages.detect.shares import add_shares
+from knobscope.stages.detect.shares import add_shares, leave_open_excluded
 from knobscope.tables import bounded, fetch_rows, insert_rows
 from knobscope.tables.detection import FindingRow, ReturnedRow
 from knobscope.text.sentences import Sentences
@@ -74,7 +74,8 @@ def run_rules(
         rows = judge(rule)
         insert_rows(connection, "findings", rows, into="earlier_findings")
         findings += rows
-    add_shares(findings, _list_measured(connection))
+    add_shares(findings, _list_tested(connection, "share IS NOT NULL"))
+    leave_open_excluded(findings, _list_tested(connection, "is_gone AND other_device IS NULL"))
     order = list(dict.fromkeys([*(row["rule"] for row in tested), *specs.rules]))
     return sorted(findings, key=lambda row: order.index(row["rule"]))
 
@@ -132,11 +133,10 @@ def _read_besides(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | N
     return {key: json.loads(beside) for *key_, beside in rows.fetchall() if (key := tuple(key_))}
 
 
-def _list_measured(connection: "duckdb.DuckDBPyConnection") -> set[tuple[str | None, ...]]:
-    """Return the values of knobs for which experiments measured shares of the effect, by what tells them."""
-    names = ", ".join(_SWEPT)
-    shares = f"SELECT DISTINCT {names} FROM what_ifs WHERE share IS NOT NULL"  # noqa: S608 - no name is from outside
-    return set(connection.execute(shares).fetchall())
+def _list_tested(connection: "duckdb.DuckDBPyConnection", condition: str) -> set[tuple[str | None, ...]]:
+    """Return the effects that experiments say something of, as a condition on table `what_ifs`, by what tells them."""
+    query = f"SELECT DISTINCT {', '.join(_SWEPT)} FROM what_ifs WHERE {condition}"  # noqa: S608 - words of ours
+    return set(connection.execute(query).fetchall())
 
 
 def is_own_knob(specs: StudySpecs, dbms: str, knob: str) -> bool:

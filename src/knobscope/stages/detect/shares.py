@@ -28,8 +28,7 @@ def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | 
         row["sentence"] = _SAID.sub("", row["sentence"])
         share = find_share(json.loads(row["evidence"] or "{}")) if row["verdict"] == "mismatch" else None
         if share is not None:
-            swept = (*Case.of(row), row["knob"], row["value"])
-            groups[swept].append((row, _middle(share)))
+            groups[_name_effect(row)].append((row, _middle(share)))
     for effect, causes in groups.items():
         is_refuted = any(row["confirmed"] == "no" for row, _ in causes)
         if len(causes) > 1 and not is_refuted and effect not in measured:
@@ -42,11 +41,29 @@ def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | 
                 row["sentence"] += sentence
 
 
+def leave_open_excluded(findings: Sequence[FindingRow], gone: Collection[tuple[str | None, ...]]) -> None:
+    """Leave open what rules excluded because flushes explain the effect, where an experiment refuted that they do.
+
+    `gone` are the effects that did not reproduce, of which nothing is left to explain.
+    """
+    refuted = {_name_effect(row) for row in findings if (row["cause"], row["confirmed"]) == ("flush", "no")}
+    for row in findings:
+        evidence = json.loads(row["evidence"] or "{}")
+        is_excluded = evidence.get("explained_by") == "flushes" or evidence.get("by_flushes")
+        if row["verdict"] == "none" and is_excluded and _name_effect(row) in refuted.difference(gone):
+            row["verdict"] = "insufficient"
+            row["sentence"] += " An experiment refuted that flushes explain it, so this remains open."
+
+
 def find_share(evidence: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the share of a cause in the evidence of a finding; None where a rule calls something else a share."""
     share = evidence.get("share")
     is_one = isinstance(share, Mapping) and all(isinstance(share.get(end), int | float) for end in ("sure", "high"))
     return share if is_one else None
+
+
+def _name_effect(row: FindingRow) -> tuple[str | None, ...]:
+    return (*Case.of(row), row["knob"], row["value"])
 
 
 def _name(row: FindingRow) -> str:

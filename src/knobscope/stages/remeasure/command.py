@@ -110,8 +110,10 @@ def _judge(specs: StudySpecs, answers: Sequence[Answer], findings: Sequence[Find
         for index in answer.question.findings:
             judged[index] = _judge_one(answer, findings[index], specs, sentences)
         for index in set(find_same_effect(answer, findings)).difference(answer.question.findings):
-            restated = restate_finding(answer, specs.rules.get(findings[index]["rule"]), findings[index], sentences)
-            if restated:
+            found = findings[index]
+            if answer.is_gone:
+                judged[index] = {"sentence": f"{found['sentence']} The effect did not reproduce in new runs."}
+            elif restated := restate_finding(answer, specs.rules.get(found["rule"]), found, sentences):
                 judged[index] = select_columns(FindingRow, _JUDGED, restated)
     return judged
 
