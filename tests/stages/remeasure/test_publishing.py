@@ -107,6 +107,14 @@ def test_a_rule_that_found_nothing_says_when_the_effect_did_not_reproduce() -> N
     assert judged[1] == {"sentence": f"{sound['sentence']} The effect did not reproduce in new runs."}
 
 
+def test_an_effect_of_new_pairs_alone_is_not_called_chance() -> None:
+    evidence = {"baseline": "full", "step": -1, "obstacle": "noise", "smallest": 0.2}
+    row = finding("intuition", 1.0, expect="faster") | {"verdict": "insufficient"}
+    for sweep, said in (({}, "may be chance"), ({"sweep": {}}, "the runs of the sweep could not tell from noise")):
+        sentence = Sentences(SPECS.dbms).say(SPECS.rules["intuition"], {**row, "evidence": evidence | sweep})
+        assert said in sentence
+
+
 def test_a_gap_between_tiers_gets_the_new_effect_on_its_side() -> None:
     sides = {"lower": {"effect": 0.1, "low": 0.05, "high": 0.15}, "higher": {"effect": 1.2, "low": 1.1, "high": 1.3}}
     tiers = {"lower_device": "hdd-7200", "higher_device": "nvme-consumer", "opposite": False, "ratio_of_ratios": 2.0}
