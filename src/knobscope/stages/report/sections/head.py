@@ -199,11 +199,11 @@ def _verdicts(findings: FindingsSection) -> Iterator[str]:
         return
     if not findings.cards and not findings.sound.count and not findings.withdrawn.count:
         questions = plural(findings.unjudged.count, "question")
-        yield (
-            f"None of {questions} about DBMS and device could be judged, {_example(findings)}."
-            if findings.unjudged.count
-            else findings.unasked
-        )
+        if findings.unjudged.count:
+            reason = _choose_example(findings).sentence.split(". ")[0].rstrip(".")
+            yield f"None of {questions} about DBMS and device could be judged, for example: {reason}."
+        else:
+            yield findings.unasked
         return
     devices = sorted({device for card in findings.cards for device in card.devices})
     summary = plural(findings.mismatches, "mismatch", "mismatches") if findings.mismatches else "No mismatch"
@@ -214,7 +214,11 @@ def _verdicts(findings: FindingsSection) -> Iterator[str]:
         count = findings.withdrawn.count
         summary += f"; experiments refuted the effect or its cause for {plural(count, 'finding')}"
     if findings.unjudged.count:
-        summary += f"; {plural(findings.unjudged.count, 'question')} could not be judged, {_example(findings)}"
+        example = _choose_example(findings)
+        effect = "" if example.effect == UNKNOWN else f"{example.effect}; "
+        setting = f" for {example.knob} = {example.value}" if example.value else ""
+        summary += f"; {plural(findings.unjudged.count, 'question')} could not be judged, such as "
+        summary += f"{example.rules}{setting} ({effect}{example.case})"
     yield f"{summary}."
 
 
@@ -229,8 +233,8 @@ def _visible(data: StudyData, findings: FindingsSection) -> Iterator[str]:
         yield f"Effects on throughput of less than {size} {limit}."
 
 
-def _example(findings: FindingsSection) -> str:
-    """Return why something could not be judged: of a knob, if there is one, and of the largest effect.
+def _choose_example(findings: FindingsSection) -> Judged:
+    """Return something that could not be judged: of a knob, if there is one, and of the largest effect.
 
     That a study has one DBMS, or devices of one tier, its reader knows.
     """
@@ -238,8 +242,7 @@ def _example(findings: FindingsSection) -> str:
     def rank(row: Judged) -> tuple[bool, float, int]:
         return not row.knob, -abs(float(row.order or 0)), len(row.sentence)
 
-    example = min(findings.unjudged.rows, key=rank)
-    return f"for example: {example.sentence.split('. ')[0].rstrip('.')}"
+    return min(findings.unjudged.rows, key=rank)
 
 
 def _false_alarms(controls: Controls | None) -> Iterator[str]:
