@@ -70,7 +70,7 @@ def test_runs_that_failed_at_first_are_counted(render_changed: Render, page: Pag
             "window_steady = false",
             [
                 "Pauses ?⚠ 1 window had an interval without any operation; the longest pause lasted 0.75 s",
-                "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, at most 2.5x",
+                "Uneven windows ?⚠ in 1 of 1 window one half was 2x or more faster than the other, up to 2.5x",
                 "Late windows ?1 window lasted longer than requested, by at most 0.25 s",
                 "Steady windows ?⚠ 1 of 1 are not: throughput still fell by 40 % in one",
             ],

@@ -48,7 +48,6 @@ def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | Non
 def _describe(runs: int, unsteady: int, reference_runs: int, reference_unsteady: int, longest_s: Any) -> str:
     pause = f" (longest pause {format_seconds(longest_s)})" if longest_s else ""
     return loosen_units(
-        f" The load paused or at least doubled or halved its speed{pause} in {unsteady} of {runs} runs with this value "
-        f"and in {reference_unsteady} of {reference_runs} of the runs that it is compared with; the effect includes "
-        "these runs."
+        f" The load paused{pause} or changed its speed by {UNEVEN:g}x or more in {unsteady} of {runs} runs with this "
+        f"value and in {reference_unsteady} of {reference_runs} that it is compared with; the effect includes them."
     )

@@ -229,10 +229,8 @@ def _facts(runs: list[Row]) -> Iterator[tuple[str, str]]:
         known = [row["lost_events"] for row in watched if row["lost_events"] is not None]
         yield "Lost events", UNKNOWN if not known else format_count(sum(known)) if sum(known) else "none"
         shares = [row["unattributed_share"] for row in watched if row["unattributed_share"] is not None]
-        yield (
-            "Reads and writes of unknown origin",
-            (f"{format_share(median(shares))} (median), at most {format_share(max(shares))}" if shares else UNKNOWN),
-        )
+        shown = f"{format_share(median(shares))} (median), at most {format_share(max(shares))}" if shares else UNKNOWN
+        yield "Reads and writes of unknown origin", shown if any(shares) or not shares else "none"
 
 
 def _repeated_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
@@ -267,7 +265,7 @@ def _stall_facts(ok: list[Row]) -> Iterator[tuple[str, str]]:
         yield (
             "Uneven windows",
             f"⚠ in {format_count(len(uneven))} of {plural(len(halves), 'window')} one half was {UNEVEN:g}x or more "
-            f"faster than the other, at most {format_number(max(uneven))}x",
+            f"faster than the other, up to {format_number(max(uneven))}x",
         )
     late = [row["window_late_s"] for row in ok if (row["window_late_s"] or 0) >= _LATE_S]
     if late:
