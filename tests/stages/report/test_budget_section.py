@@ -104,6 +104,14 @@ def test_how_much_of_the_latency_a_budget_covers_is_next_to_it(watched: Path, sp
     assert "⚠" not in budget.note
 
 
+def test_more_than_the_latency_is_explained(changed_study: Change, specs: StudySpecs) -> None:
+    for latency_us, is_more in ((90, True), (1000, False)):
+        latency = f"UPDATE runs SET latency_mean_us = {latency_us}"  # noqa: S608 - numbers of ours
+        figure = build(changed_study(WAITS, latency), specs)[0].figure
+        assert figure is not None
+        assert ("More than 100 %: these threads also work between operations." in figure.caption) == is_more
+
+
 def test_a_thread_that_passes_operations_on_shows(changed_study: Change, specs: StudySpecs) -> None:
     """It waits for its workers as it waits for clients: 100 us of 23 ms are no account of what an operation takes."""
     budget = build(changed_study(WAITS, "UPDATE runs SET latency_mean_us = 23000"), specs)[0]

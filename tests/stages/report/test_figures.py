@@ -1,6 +1,7 @@
 import csv
 import math
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +43,8 @@ from knobscope.figures.scales import Scale, fold_ticks, linear_ticks, power_tick
 from knobscope.specs import Case, StudySpecs
 from knobscope.stages.report import render_report
 from knobscope.stages.report.sections.evidence import Comparison, Setting, picture_tail
+from knobscope.stages.report.sections.findings import build_findings
+from knobscope.study_data.study import StudyData
 
 PANELS = [MetricPanel("Throughput", "slower", "faster", 1, 0.02)]
 
@@ -327,3 +330,14 @@ def test_a_tail_has_the_percentile_and_the_median_of_its_finding() -> None:
     figure = picture_tail(Comparison(case, "finding-1", [Setting("default", "base-bar", runs)]), 95)
     assert figure is not None and figure.title == "95th percentile of latency"
     assert "default: 2 ms in 2 runs" in plain(figure.description)
+
+
+def test_an_interval_of_new_runs_is_said_to_be_one(
+    study: Path, changed_study: Callable[..., Path], specs: StudySpecs
+) -> None:
+    """It need not hold the mean of the dots, which are runs of the sweep."""
+    for database, is_said in ((study, False), (changed_study("UPDATE effects SET swept = estimate"), True)):
+        with StudyData.open(database, specs) as data:
+            captions = [figure.caption for figure in build_findings(data).figures if figure.title == "Throughput"]
+        assert captions
+        assert all(("as new pairs of runs show it" in caption) == is_said for caption in captions)

@@ -33,8 +33,11 @@ _MOST_BARS, _MOST_TOLD = 12, 4
 _LEAST_SHARE = 0.001  # of an operation: less has no column, and no mark in the picture
 #: Share of the latency below which a budget says little of it: most of an operation passes elsewhere. A choice.
 _LEAST_COVERED = 0.5
+#: More than all of it by less than this is noise.
+_NOTICEABLE = 0.05
 _WHAT = "Time of client-serving threads per operation, without waiting for the client."
 _COVERED = "In brackets: the share of the latency that clients measured."
+_MORE = "More than 100 %: these threads also work between operations."
 _KEY = "paler: through another thread, which did this meanwhile"
 
 _SETTINGS = """
@@ -251,7 +254,8 @@ def _tell_losses(data: StudyData, runs: Sequence[str]) -> str:
 
 def _draw(name: str, title: str, settings: Sequence[_Setting], more: str = "") -> Figure:
     bars = [TimeBar(s.name, s.effect, _bar_parts(s.parts), s.covered_words) for s in settings]
-    has_latency = any(bar.more for bar in bars)
+    covered = [setting.covered for setting in settings if setting.covered is not None]
+    is_more = any(share > 1 + _NOTICEABLE for share in covered)
     is_through = any(part.through for setting in settings for part in in_server(setting.parts))
     return Figure(
         name=name,
@@ -259,7 +263,7 @@ def _draw(name: str, title: str, settings: Sequence[_Setting], more: str = "") -
         description=" ".join([_WHAT, *_tell(settings)]),
         draw=lambda width: draw_times(width, bars, _KEY if is_through else ""),
         data=[_data_row(setting, part) for setting in settings for part in setting.parts],
-        caption=" ".join(filter(None, [_WHAT, _COVERED if has_latency else "", more])),
+        caption=" ".join(filter(None, [_WHAT, _COVERED if covered else "", _MORE if is_more else "", more])),
         wide=True,
     )
 

@@ -139,6 +139,7 @@ def picture_throughput(comparison: Comparison) -> Figure:
     change = (
         f" {describe_change(effect['estimate']).capitalize()}." if effect and effect["estimate"] is not None else ""
     )
+    again = ", as new pairs of runs show it" if effect and effect["swept"] is not None else ""
     return Figure(
         name=slug(comparison.name, "throughput"),
         title="Throughput",
@@ -149,7 +150,8 @@ def picture_throughput(comparison: Comparison) -> Figure:
             for setting in comparison.settings
             for run in setting.runs
         ],
-        caption="Dots are runs, the vertical line is their mean, the horizontal one the 95 % interval of the effect.",
+        caption="Dots are runs, the vertical line is their mean, the horizontal one the 95 % interval of the effect"
+        f"{again}.",
     )
 
 
