@@ -5,6 +5,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import studies
+from contradictions import find_contradictions
 from exported_runs import EXPORTED, export_runs
 
 from knobscope.cli import main
@@ -33,6 +34,11 @@ def test_study_runs_to_a_report_and_a_second_call_does_nothing(finished_small: P
     mean = dict(studies.query(finished_small, "small", speeds))
     assert mean["value"] > mean["default"]  # without waiting for the device SQLite is faster, on any device
     assert "synchronous" in (finished_small / "results/small/report.html").read_text()
+
+
+def test_the_report_of_real_runs_does_not_contradict_itself(finished_small: Path) -> None:
+    specs = load_study(finished_small / "specs/studies/small.yaml", finished_small, runnable=False)
+    assert find_contradictions(finished_small / "results/small/study.duckdb", specs) == []
 
 
 def test_what_is_watched_in_addition_is_measured_anew(small_study: Path) -> None:
