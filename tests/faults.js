@@ -3,7 +3,9 @@
 "use strict";
 
 const TOLERANCE = 1.5; // CSS pixels: positions are rounded
-const LEAST_SIZE = 7; // CSS pixels of letters in a picture that is shown smaller than it was drawn
+const NAV = document.querySelector("nav");
+const IS_PAPER = NAV !== null && getComputedStyle(NAV).display === "none";
+const LEAST_SIZE = IS_PAPER ? 7 : 8; // CSS pixels of letters in a picture that is shown smaller than it was drawn
 const MOST = 20;
 
 function words(element) {

@@ -77,6 +77,7 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
     ("width", "dark", "paper"),
     [
         (390, False, False),
+        (700, False, False),
         (1280, True, False),
         (PAPER, False, True),
         *(
