@@ -1,10 +1,12 @@
 """What differs between two set-ups, and what that means for the speed of the default configuration."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from shipped_specs import ROOT
 
 from knobscope.commands.compare import Comparison
 from knobscope.commands.compare.words import default_sentences, equal_sentence, summarise
@@ -29,6 +31,14 @@ def test_equal_set_ups_have_no_difference(make_database: Make, compare: Compare)
     assert comparison.setup.unknown == []
     assert summarise(comparison)[-1] == "Nothing that the databases record of the set-ups differs."
     assert comparison.cases[0].workloads.comparable is True
+
+
+def test_the_page_names_facts_as_the_command_does(make_database: Make, compare: Compare) -> None:
+    page = (ROOT / "docs/how-to/comparing.md").read_text()
+    (shown,) = re.findall(r"\nEqual: (.*?), digest of", page, re.DOTALL)
+    comparison = compare(make_database(seed=1), make_database(seed=2))
+    names = {*" ".join(shown.split()).split(", ")}
+    assert names - {"kernel", "processor", "memory", "DBMS version"} <= {*comparison.setup.equal}  # of real runs only
 
 
 def test_only_what_differs_is_listed(make_database: Make, compare: Compare, changed: Changed) -> None:

@@ -136,7 +136,7 @@ def _fact(name: str, subject: str, a: str | None, b: str | None) -> _Fact:
 def _plain(field: str) -> str:
     """Return the name of a field as people say it."""
     plain_names = {
-        "monitor": "monitor asked for",
+        "monitor": "requested monitor",
         "watch": "what else was watched",
         "trace": "tracing",
         "thresholds.fdr": "false discovery rate",
