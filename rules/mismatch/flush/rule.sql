@@ -151,7 +151,7 @@ verdicts AS (
             WHEN is_it AND NOT is_timed THEN 'no_latency'
             WHEN is_it AND not_cpu IS NULL THEN 'no_cpu'
             WHEN is_it THEN 'cpu'
-            WHEN matters AND may_fill_several THEN 'several_units'
+            WHEN matters AND may_fill_several AND (share.by_time OR slower_rate > faster_rate + margin) THEN 'several_units'
             WHEN share.by_time AND matters THEN 'noise_of_flushes'
             WHEN may_be_fsync AND is_part AND most_us < getvariable('flush_share') * slow_us THEN 'fsync'
             WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
