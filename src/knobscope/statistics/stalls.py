@@ -16,10 +16,15 @@ _MAD_TO_SD = 1.4826
 
 
 def find_stalls(log_throughput: Floats, configuration: Ints, group: Ints) -> Bools:
-    """Return which runs stalled, compared with the median of their configuration and of their group (median polish).
+    """Return which runs stalled: shape (runs,), as all arguments."""
+    return np.isfinite(measure_stalls(log_throughput, configuration, group))
 
-    All are of shape (runs,); NaN (a run that failed) is no stall. A configuration that is slow in most of its runs is
-    slow, not stalled.
+
+def measure_stalls(log_throughput: Floats, configuration: Ints, group: Ints) -> Floats:
+    """Return how many times slower stalled runs were than the medians of their configuration and group suggest.
+
+    Both medians are those of a median polish. All are of shape (runs,); NaN: no stall, as of a run that failed (NaN). A
+    configuration that is slow in most of its runs is slow, not stalled.
     """
     is_measured = np.isfinite(log_throughput)
     residual = np.where(is_measured, log_throughput, np.nan)
@@ -29,8 +34,7 @@ def find_stalls(log_throughput: Floats, configuration: Ints, group: Ints) -> Boo
     spread = _MAD_TO_SD * float(np.nanmedian(np.abs(residual))) if is_measured.any() else 0.0
     runs = np.bincount(configuration[is_measured], minlength=int(configuration.max(initial=-1)) + 1)
     is_far = residual < -max(np.log(_TIMES_SLOWER), _DEVIATIONS * spread)
-    stalled: Bools = is_measured & is_far & (runs[configuration] >= _LEAST_RUNS)
-    return stalled
+    return np.where(is_measured & is_far & (runs[configuration] >= _LEAST_RUNS), np.exp(-residual), np.nan)
 
 
 def _group_medians(values: Floats, group: Ints) -> Floats:

@@ -128,8 +128,8 @@ class SetAsideRow(RunColumns, total=False):
         Text,
         "What found it: `copied` (the figures of another run), `frozen` (an interval again and again), `truncated` (no "
         "intervals at the end of the window), `silent` (no operation in a third of the intervals or more, in a row), "
-        "`stalled` (many times slower than its configuration and its block are) or `block` (its sweep block cannot be "
-        "compared).",
+        "`stalled` (three times slower than its configuration and block, or more) or `block` (its sweep block cannot "
+        "be compared).",
     ]
     twin_run_id: Annotated[Text | None, "Of a copy: a run with the same figures."]
     reason: Annotated[Text, "Why, in words."]

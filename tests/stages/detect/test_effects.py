@@ -206,6 +206,15 @@ def test_how_long_a_run_stalled_is_a_plain_number(draw_sweep: Draw) -> None:
     assert re.match(r"it stalled: 1,\d{3} times slower", reason)
 
 
+def test_a_stall_is_told_by_the_measure_that_finds_it(draw_sweep: Draw) -> None:
+    """A run at a fifth of its speed, in a block three times as fast as others, is hardly slower than theirs."""
+    runs = draw_sweep(np.random.default_rng(21), 3, 20)
+    runs.loc[runs["block_id"] == runs["block_id"].iloc[0], "throughput_ops"] *= 3
+    runs.loc[runs.index[runs["value"] == "7"][0], "throughput_ops"] /= 5
+    ((_, reason),) = find_stalled_runs(runs)
+    assert 4.5 < float(reason.split()[2]) < 5.5, reason
+
+
 def test_a_stalled_run_decides_no_effect(draw_sweep: Draw) -> None:
     """One run of value 7 and one of the default take ten times as long: a mean over three runs would be half of it."""
     runs = draw_sweep(np.random.default_rng(21), 3, 20)

@@ -23,7 +23,7 @@ from knobscope.statistics.series import (
     find_truncated,
     measure_shapes,
 )
-from knobscope.statistics.stalls import find_stalls
+from knobscope.statistics.stalls import measure_stalls
 from knobscope.text.formats import format_number
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ def find_stalled_runs(runs: "pd.DataFrame") -> Iterator[tuple[str, str]]:
         setting: Ints = case["config_id"].where(~case["is_sentinel"]).factorize()[0].astype(np.int64) + 1
         group = case.groupby(["block_id", "session"], dropna=False, sort=False).ngroup().to_numpy(np.int64)
         log = METRICS["throughput_ops"].response(case["throughput_ops"].to_numpy(float))
-        for index in np.flatnonzero(find_stalls(log, setting, group)):
-            slower = format_number(np.exp(np.nanmedian(log[setting == setting[index]]) - log[index]))
-            yield names[index], f"it stalled: {slower} times slower than the median run of its configuration"
+        times = measure_stalls(log, setting, group)
+        for index in np.flatnonzero(np.isfinite(times)):
+            slower = format_number(times[index])
+            yield names[index], f"it stalled: {slower} times slower than the median run of its configuration and block"
 
 
 def _read_series(connection: "duckdb.DuckDBPyConnection") -> dict[str, Series]:

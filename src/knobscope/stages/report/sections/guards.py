@@ -18,8 +18,8 @@ _FOUND = {
     "frozen": ("has a series that does not change", "have a series that does not change"),
     "truncated": ("has no intervals at the end of its window", "have no intervals at the end of their window"),
     "stalled": (
-        "stalled, many times slower than others of its configuration",
-        "stalled, many times slower than others of their configuration",
+        "stalled, at least three times slower than others of its configuration and block",
+        "stalled, at least three times slower than others of their configuration and block",
     ),
     "block": ("is in a block that cannot be compared", "are in blocks that cannot be compared"),
     "silent": (
