@@ -16,13 +16,13 @@ from knobscope.stages.characterise.profile import characterise_device
 from knobscope.stages.detect import WatchedProfile, judge_profile
 from knobscope.tables import DeviceProfile, read_document
 from knobscope.tables.detection import FindingRow
-from knobscope.text.formats import format_micros, format_number, format_share
+from knobscope.text.formats import format_micros, format_share
 from knobscope.watch import Profile
 
+#: Never the depth: the rule does not know how many requests the server's clients could have outstanding.
 _HELD_BY = {
     "flush": "its flushes hold it back",
     "units": "writes that fill units of the device in part hold it back",
-    "depth": "too few requests in flight hold it back",
     "requests": "the kind of its requests holds it back: their size, order, or mix of reads and writes",
 }
 
@@ -98,8 +98,5 @@ def describe_finding(finding: FindingRow, device: DeviceProfile, *, tells_waits:
         return f"{used}; {instead[evidence['obstacle']]}."
     if finding["verdict"] == "none":
         return f"{used}: no mismatch."
-    full = evidence["saturating_depth"]
-    depth = f" ({format_number(evidence['busy_depth'])} of {format_number(full)})" if full else ""
-    flush = f" of {format_micros(evidence['flush_us'])}" if evidence["flush_us"] else ""
-    details = {"flush": flush, "depth": depth}
-    return f"{used}; {_HELD_BY[evidence['held_by']]}{details.get(evidence['held_by'], '')}."
+    flush = f" of {format_micros(evidence['flush_us'])}" if evidence["held_by"] == "flush" else ""
+    return f"{used}; {_HELD_BY[evidence['held_by']]}{flush}."
