@@ -124,7 +124,7 @@ def test_what_merging_flushed_writes_gains_is_measured_and_said(project: Path) -
     gain = answer.gains["merged"]
     assert (gain.setting, layers["merged"].change) == ("synchronous = full", {"merge": "32KiB"})
     assert gain.log_ratio.interval()[0] > math.log(1.2)  # an update writes a few pages for each flush of 20 ms
-    assert "With 32 KiB written per flush, synchronous = full would be " in answer.describe_gains()
+    assert "With a flush only when 32 KiB have been written, synchronous = full would be " in answer.describe_gains()
     (row,) = (row for row in answer.rows() if row["property"] == "merged")
     assert row["gain"] == gain.log_ratio.mean
 
