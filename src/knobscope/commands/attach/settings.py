@@ -1,5 +1,6 @@
 """The settings of a running server: as it answers, or as its command line says; and the knobs worth a try."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -98,8 +99,7 @@ def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, i
         risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
 
     def show(text: str) -> str:
-        value = loosen_units(format_value(dbms, name, text))
-        return value.replace(" (", ", ").removesuffix(")") if value.endswith(")") else value  # shown in brackets
+        return re.sub(r" \(([^()]*)\)$", r", \1", loosen_units(format_value(dbms, name, text)))  # shown in brackets
 
     default = show(dbms.write(name, knob.default if knob.built_in is None else knob.built_in)) if is_described else ""
     now = settings.get(name)
