@@ -2,10 +2,11 @@
 
 Run as root from the checkout, on a quiet machine:
 
-    python benchmarks/watch_cost.py [--rounds 40] [--seconds 1] [--device sata-ssd-plp] [redis|postgresql...]
+    python benchmarks/watch_cost.py [--rounds 40] [--seconds 1] [--device sata-ssd-plp] [redis|postgresql|pgbench...]
 
-Four clients read and update records of one server in memory, half and half, as in YCSB-A; every update is flushed. Each
-round has a window of each way, in random order:
+Four clients run YCSB-A on one server in memory, half reads and half updates; every update is flushed. `pgbench`: the same
+mix on PostgreSQL from a client that takes much less time for an operation, so that the server and what watches it take
+more. Each round has a window of each way, in random order:
 
 - `unwatched`: no program of ours is loaded;
 - `idle`: all programs are loaded and attached, and nothing is followed;
@@ -30,19 +31,24 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import mean, median, stdev
 
-from complaint_servers import Postgresql, World, start_redis
+from complaint_servers import ROOT, Postgresql, World, start_redis
 
 from knobscope.devices import find_block_device
+from knobscope.generators import Session, YcsbRun, client_properties, load_records
+from knobscope.processes import supervise
+from knobscope.specs import Dbms, Workload, read_spec
 from knobscope.watch import open_watch
 from knobscope.watch.interface import Place, ProbeName
 
 _STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 _SETTLED_S = 0.3  # after a watch has begun
 _CLIENTS = 4
-_RECORDS = 10_000
+_READY_S, _DAY_S = 60, 86_400
+_PORT = 54997
 _LIKELY = 1.96
 _KEPT = 0.97
 #: Way -> probes; None: no watch.
@@ -82,9 +88,31 @@ class Found:
     programs: list[Mapping[str, tuple[float, float]]] = field(default_factory=list)
 
 
-def open_postgresql(world: World, mount: Path) -> Callable[[], Server]:
-    """Start a PostgreSQL; return what begins its load. A transaction is two operations, and has one number."""
-    server = Postgresql.start(world, mount, 1, checkpoint_timeout="1h", max_wal_size="20GB", autovacuum="off")
+def begin_ycsb(world: World, dbms: str, **connection: str) -> None:
+    """Load the records of YCSB-A into a server and begin the load, which ends with the world."""
+    workload = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
+    spec = read_spec(ROOT / f"specs/dbms/{dbms}.yaml", Dbms, None)[1]
+    assert spec.connection is not None  # noqa: S101 - both have one
+    session = Session(
+        properties=client_properties(workload),
+        binding=spec.connection.binding,
+        connection=connection,
+        init=(),
+        readback=None,
+        directory=world.home / "client",
+        threads=_CLIENTS,
+        user=world.user,
+    )
+    as_user = partial(supervise, user=world.user)
+    load_records(session, spec.loading.tables, as_user)
+    run = world.stack.enter_context(YcsbRun(session, warmup_s=1, measure_s=_DAY_S, supervise=as_user))
+    run.wait_measuring(_READY_S)
+
+
+def open_postgresql(world: World, mount: Path, *, is_ycsb: bool) -> Callable[[], Server]:
+    """Start a PostgreSQL; return what begins its load. An update has one number, and is one of two operations."""
+    settings = {"checkpoint_timeout": "1h", "max_wal_size": "20GB", "autovacuum": "off"}
+    server = Postgresql.start(world, mount, not is_ycsb, port=_PORT, listen_addresses="127.0.0.1", **settings)
 
     def look() -> Edge:
         words = ["psql", "-AtF", " ", "-c", _ASK, *server.client]
@@ -93,7 +121,11 @@ def open_postgresql(world: World, mount: Path) -> Callable[[], Server]:
         return float(seconds), 2 * int(number)
 
     def begin() -> Server:
-        server.load("-M", "prepared", "-c", str(_CLIENTS), "-j", "1", "-T", "86400", script=_SCRIPT)
+        if is_ycsb:
+            url = f"jdbc:postgresql://127.0.0.1:{_PORT}/postgres"
+            begin_ycsb(world, "postgresql", **{"jdbc.url": url, "jdbc.user": "postgres"})
+        else:
+            server.load("-M", "prepared", "-c", str(_CLIENTS), "-j", "1", "-T", str(_DAY_S), script=_SCRIPT)
         time.sleep(1)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         return Server(_make_group(world), [server.pid, *map(int, children)], look)
@@ -102,7 +134,7 @@ def open_postgresql(world: World, mount: Path) -> Callable[[], Server]:
 
 
 def open_redis(world: World, mount: Path) -> Callable[[], Server]:
-    """Start a Redis that flushes every command; return what begins its load."""
+    """Start a Redis that flushes every command; return what begins its load. An operation is one command."""
     pid, benchmark = start_redis(world, mount, "--appendonly", "yes", "--appendfsync", "always")
     socket = benchmark[benchmark.index("-s") + 1]
 
@@ -114,14 +146,17 @@ def open_redis(world: World, mount: Path) -> Callable[[], Server]:
         return int(facts["server_time_usec"]) / 1e6, int(facts["total_commands_processed"])
 
     def begin() -> Server:
-        for command in ("get", "set"):
-            world.start(*benchmark, "-t", command, "-c", str(_CLIENTS // 2), "-r", str(_RECORDS), "-d", "1000")
+        begin_ycsb(world, "redis", **{"redis.socket": socket})
         return Server(_make_group(world), [pid], look)
 
     return begin
 
 
-SERVERS = {"redis": open_redis, "postgresql": open_postgresql}
+SERVERS: Mapping[str, Callable[[World, Path], Callable[[], Server]]] = {
+    "redis": open_redis,
+    "postgresql": partial(open_postgresql, is_ycsb=True),
+    "pgbench": partial(open_postgresql, is_ycsb=False),
+}
 
 
 def _make_group(world: World) -> str:
@@ -215,7 +250,7 @@ def describe(name: str, found: Mapping[str, Found]) -> tuple[list[str], float]:
 def main() -> int:
     """Print the tables; returns how many servers keep less than .97 with waits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("server", nargs="*", default=sorted(SERVERS), help="redis, postgresql (default: both)")
+    parser.add_argument("server", nargs="*", default=sorted(SERVERS), help="redis, postgresql, pgbench (default: all)")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a window")
     parser.add_argument("--device", default="sata-ssd-plp", help="an emulated one (default: %(default)s)")

@@ -14,7 +14,7 @@ from knobscope.servers.instance import find_free_ports
 
 RECORDS = 500
 COLUMNS = ", ".join(f"field{number} text" for number in range(10))
-POSTGRES = Path("/usr/lib/postgresql/15/bin")
+POSTGRES = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), default=Path())
 
 SessionFactory = Callable[..., Session]
 

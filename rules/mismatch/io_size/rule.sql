@@ -96,8 +96,12 @@ shared AS (
         of_slower(estimate, flushes_high, -flushes_low) AS more_flushes_high,
         of_slower(estimate, flushes_low, -flushes_high) AS more_flushes_low,
         more_flushes * fill_us / nullif(slow_us, 0) AS filling,
+        -- A write that begins and ends between units fills two: all of the slower side's take this long at most.
+        2 * write_unit_us
+            * (of_slower(estimate, number_before + number, number_before) + (number_high - number_low) / 2) AS most_us,
         -- What additional flushes, and those that take longer than with the faster setting, fill for an operation at most.
-        -- Of flushes whose time nobody measured, the number of such writes is the only bound.
+        -- Of flushes whose time nobody measured, the number of such writes is the only bound: of all, not only of more, since
+        -- several may share a unit with the faster setting.
         CASE WHEN more_flushes_high <= 0 THEN 0
              ELSE more_flushes_high
                 * CASE WHEN measured_us IS NOT NULL THEN most_fill_us ELSE 2 * write_unit_us * partly_writes END
@@ -105,12 +109,9 @@ shared AS (
                 CASE WHEN value_us + reference_us IS NOT NULL
                      THEN greatest(measured_us - of_slower(estimate, reference_us, value_us), 0) END
                     * of_slower(estimate, flushes_before + flushes, flushes_before),
-                2 * write_unit_us * greatest(of_slower(estimate, number_high, -number_low), 0)
+                most_us
         ) END AS most_filling_time_us,
         coalesce(most_filling_time_us < getvariable('fill_share') * slow_us, false) AS filling_ruled_out,
-        -- A write that begins and ends between units fills two: all of the slower side's take this long at most.
-        2 * write_unit_us
-            * (of_slower(estimate, number_before + number, number_before) + (number_high - number_low) / 2) AS most_us,
         coalesce(most_us < getvariable('fill_share') * slow_us, false) AS too_few,
         -- Of what nobody waits for, no time is lost, unless the device is so busy that writers are held back.
         allowed_share(busy, estimate) AS allowed,
