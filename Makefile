@@ -53,6 +53,8 @@ fleet: setup ## run the quick studies of all DBMSs, write docs/evidence/results.
 check: lint ## check style and types, run the quick tests that need no server, device or root
 	$(PYTEST) -n 2 -m "not real and not slow and not fleet and not cluster and not long"
 
+# Whoever only wants to use what is built here may have a compiler that warns of more.
+test: export WERROR := -Werror
 test: ## set everything up, check style and types, run the tests: what CI does
 	@$(MAKE) --no-print-directory -j --output-sync parts test-packages lint compiled-tests
 	@$(MAKE) --no-print-directory setup
@@ -166,7 +168,7 @@ clean: ## remove what was built; results stay
 
 $(CLIENTS): clients/pom.xml clients/checksums.sha256 $(shell find clients/src -type f 2>/dev/null) | .venv/.packages
 	rm -rf clients/target/lib clients/target/bindings
-	umask 022; mvn -q -B -f clients/pom.xml -DskipTests -Dexec.skip package
+	umask 022; mvn -q -B -f clients/pom.xml -DskipTests -Dexec.skip $(if $(WERROR),-Dmaven.compiler.failOnWarning=true) package
 	setup/check-jars.sh clients/target clients/checksums.sha256
 	umask 022; mvn -q -B -f clients/pom.xml exec:exec@class-archive || { tail clients/target/class-archive.log >&2; false; }
 	touch $@

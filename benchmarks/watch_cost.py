@@ -4,9 +4,9 @@ Run as root from the checkout, on a quiet machine:
 
     python benchmarks/watch_cost.py [--rounds 40] [--seconds 1] [--device sata-ssd-plp] [redis|postgresql|pgbench...]
 
-Four clients run YCSB-A on one server in memory, half reads and half updates; every update is flushed. `pgbench`: the same
-mix on PostgreSQL from a client that takes much less time for an operation, so that the server and what watches it take
-more. Each round has a window of each way, in random order:
+Four clients run YCSB-A on one server in memory, half reads and half updates; every update is flushed. `pgbench`: the
+same mix on PostgreSQL from a client that takes much less time for an operation, so that the server and what watches it
+take more. Each round has a window of each way, in random order:
 
 - `unwatched`: no program of ours is loaded;
 - `idle`: all programs are loaded and attached, and nothing is followed;
@@ -92,7 +92,7 @@ def begin_ycsb(world: World, dbms: str, **connection: str) -> None:
     """Load the records of YCSB-A into a server and begin the load, which ends with the world."""
     workload = read_spec(ROOT / "specs/workloads/ycsb-a.yaml", Workload, None)[1]
     spec = read_spec(ROOT / f"specs/dbms/{dbms}.yaml", Dbms, None)[1]
-    assert spec.connection is not None  # noqa: S101 - both have one
+    assert spec.connection is not None
     session = Session(
         properties=client_properties(workload),
         binding=spec.connection.binding,
@@ -112,7 +112,7 @@ def begin_ycsb(world: World, dbms: str, **connection: str) -> None:
 def open_postgresql(world: World, mount: Path, *, is_ycsb: bool) -> Callable[[], Server]:
     """Start a PostgreSQL; return what begins its load. An update has one number, and is one of two operations."""
     settings = {"checkpoint_timeout": "1h", "max_wal_size": "20GB", "autovacuum": "off"}
-    server = Postgresql.start(world, mount, not is_ycsb, port=_PORT, listen_addresses="127.0.0.1", **settings)
+    server = Postgresql.start(world, mount, int(not is_ycsb), port=_PORT, listen_addresses="127.0.0.1", **settings)
 
     def look() -> Edge:
         words = ["psql", "-AtF", " ", "-c", _ASK, *server.client]

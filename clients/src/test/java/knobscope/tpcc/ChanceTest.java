@@ -72,7 +72,7 @@ class ChanceTest {
   private static void assertRemote(double items, double payments, Mix mix) {
     Chance chance = Chance.forLoad(FULL, 1);
     int lines = 0;
-    int remoteLines = 0;
+    long remoteLines = 0;
     int wrong = 0;
     int remotePayments = 0;
     for (int i = 0; i < 20_000; i++) {
