@@ -204,7 +204,7 @@ def _predict_shuffled(
         (codes != held_out.codes[:, list(columns)]).any(axis=2) for columns, codes in zip(groups, shuffled, strict=True)
     ]
     calls = 1 + sum(int(mask.sum()) for mask in changed) // ROWS_OF_A_CALL
-    for part in np.array_split(np.arange(len(groups)), min(calls, len(groups))):
+    for part in map(np.ndarray.tolist, np.array_split(np.arange(len(groups)), min(calls, len(groups)))):
         runs = [np.nonzero(changed[number])[1] for number in part]
         ends = np.cumsum([len(rows) for rows in runs])
         codes = held_out.codes[np.concatenate(runs)]

@@ -131,7 +131,7 @@ def find_frozen(shapes: Shapes) -> Bools:
     usual = np.argsort(shapes.repeats, kind="stable")[: math.ceil(_USUAL_SHARE * len(shapes.repeats))]
     gone_on = shapes.longer[usual].sum() / (shapes.goes_on[usual].sum() + 1)
     share = max(begun, gone_on)
-    needed = np.log(_ALARMS / max(shapes.intervals.sum(), 1)) / np.log(share) if share < 1 else np.inf
+    needed = np.log(_ALARMS / max(int(shapes.intervals.sum()), 1)) / np.log(share) if share < 1 else np.inf
     frozen: Bools = shapes.repeats >= max(_LEAST_REPEATS, needed)
     return frozen
 

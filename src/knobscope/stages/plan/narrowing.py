@@ -110,7 +110,7 @@ def _clearest(has: Floats, response: Floats, are_usual: Bools) -> list[int] | No
         alone = (sums.diagonal()[:, None] - sums) / (with_it.diagonal()[:, None] - with_it) - sums / with_it
         is_together = is_one | (np.minimum(alone, alone.T) >= math.log(_TOGETHER))
     for kind in (is_one, ~is_one):
-        chance = chance + np.log(max((may_be & kind).sum(), 1)) * kind
+        chance = chance + np.log(max(int((may_be & kind).sum()), 1)) * kind
     chance = np.where(may_be & is_together & (lost >= math.log(_TIMES_SLOWER)), chance, 0)
     cell = np.unravel_index(np.argmin(chance), chance.shape)
     return sorted({int(level) for level in cell}) if chance[cell] < math.log(_CHANCE) else None
