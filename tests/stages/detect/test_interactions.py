@@ -65,6 +65,15 @@ def test_shares_of_several_causes_are_stated_together() -> None:
     assert first == second
     assert first == "It is slower. Shares of the difference: flushes 60 %, filling units 25 %, not explained 15 %."
     assert alone == "It is slower."
+    add_shares(findings, {("d", "v", "w", "k", "1")})
+    assert {row["sentence"] for row in findings} == {"It is slower."}
+
+
+def test_words_of_a_rule_that_read_like_stated_shares_are_its_own() -> None:
+    own = "It is slower. Shares of the difference: reads 90 %, not explained 10 %."
+    findings = [{**finding("own", "own", sure=0.5, high=0.7), "sentence": own}]
+    add_shares(findings, set())
+    assert [row["sentence"] for row in findings] == [own]
 
 
 def test_what_flushes_were_to_explain_is_open_where_an_experiment_refuted_that() -> None:

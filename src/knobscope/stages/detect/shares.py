@@ -1,7 +1,6 @@
 """Several causes of one effect: their shares together, which add up to no more than all of it."""
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -12,8 +11,8 @@ from knobscope.text.formats import format_share, loosen_units
 
 #: What a cause is called in a list of shares.
 _NAMES = {"flush": "flushes", "write_size": "filling units", "sequentiality": "CPU time for order"}
-_BEGINNING = "Shares of the difference"
-_SAID = re.compile(rf" {_BEGINNING}(?:, scaled to a whole)?: .*?, not explained [^%]*%\.")
+#: Key of the evidence with the shares that a sentence states.
+STATED = "stated_shares"
 
 
 def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | None, ...]]) -> None:
@@ -21,24 +20,33 @@ def add_shares(findings: Sequence[FindingRow], measured: Collection[tuple[str | 
 
     They are those whose evidence has a `share` with `sure` and `high`. Ranges that overlap are scaled down to a whole.
     Not where an experiment refuted one of them, or measured shares: `measured` are such effects, by dbms, device,
-    workload, knob and value. What an earlier call said is taken back.
+    workload, knob and value. What an earlier call stated, which the evidence has, is taken back.
     """
     groups: dict[tuple[str | None, ...], list[tuple[FindingRow, float]]] = defaultdict(list)
     for row in findings:
-        row["sentence"] = _SAID.sub("", row["sentence"])
-        share = find_share(json.loads(row["evidence"] or "{}")) if row["verdict"] == "mismatch" else None
+        evidence = json.loads(row["evidence"] or "{}")
+        if (stated := evidence.pop(STATED, None)) is not None:
+            row["sentence"] = row["sentence"].replace(_say(stated), "", 1)
+            row["evidence"] = json.dumps(evidence)
+        share = find_share(evidence) if row["verdict"] == "mismatch" else None
         if share is not None:
             groups[_name_effect(row)].append((row, _middle(share)))
     for effect, causes in groups.items():
         is_refuted = any(row["confirmed"] == "no" for row, _ in causes)
         if len(causes) > 1 and not is_refuted and effect not in measured:
-            whole = max(1.0, sum(share for _, share in causes))
-            parts = [f"{_name(row)} {format_share(share / whole)}" for row, share in causes]
-            unexplained = 1 - sum(share for _, share in causes) / whole
-            beginning = f"{_BEGINNING}, scaled to a whole" if whole > 1 else _BEGINNING
-            sentence = loosen_units(f" {beginning}: {', '.join(parts)}, not explained {format_share(unexplained)}.")
+            stated = [{"cause": _name(row), "share": share} for row, share in causes]
             for row, _ in causes:
-                row["sentence"] += sentence
+                row["sentence"] += _say(stated)
+                row["evidence"] = json.dumps({**json.loads(row["evidence"] or "{}"), STATED: stated})
+
+
+def _say(stated: Sequence[Mapping[str, Any]]) -> str:
+    total = sum(part["share"] for part in stated)
+    whole = max(1.0, total)
+    scaled = ", scaled to a whole" if total > 1 else ""
+    parts = [f"{part['cause']} {format_share(part['share'] / whole)}" for part in stated]
+    unexplained = format_share(1 - total / whole)
+    return loosen_units(f" Shares of the difference{scaled}: {', '.join(parts)}, not explained {unexplained}.")
 
 
 def leave_open_excluded(findings: Sequence[FindingRow], gone: Collection[tuple[str | None, ...]]) -> None:
