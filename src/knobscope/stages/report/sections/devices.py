@@ -116,25 +116,24 @@ def _facts(profile: Row) -> list[tuple[str, str, str]]:
 
 
 def _list_properties(properties: Rows) -> Iterator[Cells]:
-    """Yield a row for each property; what others did in the pauses of one is said in full in the first row."""
+    """Yield a row for each property; what several rest on, and what others did meanwhile, is said in full once."""
+    said: dict[str, str] = {}  # reason -> the property that it is said of
     has_said = False
     for row in properties:
-        others = row["others"]
-        yield _property(row, "the machine was busy, as above" if others and has_said else others)
-        has_said = has_said or bool(others)
+        name = _LABELS.get(row["property"], row["property"].replace("_", " ").capitalize())
+        others = "the machine was busy, as above" if row["others"] and has_said else row["others"]
+        reason = f"as for {said[row['because']]}" if row["because"] in said else row["because"]
+        yield name, _show_value(row), row["confidence"], "; ".join(filter(None, [reason, others])), row["kernel"] or ""
+        said.setdefault(row["because"], name)
+        has_said = has_said or bool(row["others"])
 
 
-def _property(row: Row, others: str | None) -> Cells:
-    value, shown = row["value"], UNKNOWN
-    if value is not None:
-        formats = {"bytes": format_size, "us": format_micros}
-        shown = formats.get(row["unit"], format_number)(value)
-        shown += {"ratio": "x"}.get(row["unit"], "")
-    elif row["confidence"] != "not measured":
-        shown = "none found"
-    name = _LABELS.get(row["property"], row["property"].replace("_", " ").capitalize())
-    because = "; ".join(filter(None, [row["because"], others]))
-    return name, shown, row["confidence"], because, row["kernel"] or ""
+def _show_value(row: Row) -> str:
+    if row["value"] is None:
+        return UNKNOWN if row["confidence"] == "not measured" else "none found"
+    formats = {"bytes": format_size, "us": format_micros}
+    shown = formats.get(row["unit"], format_number)(row["value"])
+    return shown + {"ratio": "x"}.get(row["unit"], "")
 
 
 def _limits(device: Device) -> list[tuple[str, str, str]]:
