@@ -14,7 +14,7 @@ from knobscope.study_data.study import StudyData
 CHANGE = "Raising page_size from 4 KiB to 16 KiB"
 UNJUDGED = (
     f"{CHANGE} could not be judged (ycsb-a on fast-flash): no clear effect (95 % interval 7 % slower to 9 % faster), "
-    "which does not rule out an effect that matters; these runs could have shown one of 8 % or more."
+    "which does not rule out an effect that matters."
 )
 OUTCOME = f"{CHANGE} has no clear effect (95 % interval 2 % slower to 4 % faster) on ycsb-a on fast-flash"
 SOUND = {
