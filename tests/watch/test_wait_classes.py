@@ -152,6 +152,11 @@ def test_a_budget_names_parts_by_size_and_leaves_the_client_out(group_commit: Pr
     assert sum_parts(*sum_waits(group_commit, PATTERNS), "compaction") == []
 
 
+def test_little_that_passed_through_another_thread_is_not_mentioned() -> None:
+    parts = [Part("flush", 100.0, 90.0, "jbd2"), Part("runnable", 100.0, 9.0, "jbd2")]
+    assert describe_shares(parts).replace("\xa0", " ") == "50 % flush (45 % through jbd2), 50 % runnable"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [

@@ -34,8 +34,9 @@ IDLE = "network"
 WAIT_METRICS = {reason: f"wait_{reason}_us_per_op" for reason in REASONS}
 #: Reason of the probe that counts as another one: who was displaced by another thread waits for a processor, too.
 _COUNTS_AS = {"preempted": "runnable"}
-#: Parts below this share of the whole are not mentioned, and changes below that share of the largest change.
-_WORTH_TELLING, _WORTH_TELLING_OF_CHANGE = 0.01, 0.1
+#: Parts below this share of the whole are not mentioned; nor is less than the second share of a part, where it passed
+#: waiting for other threads, nor are changes below that share of the largest one.
+_WORTH_TELLING, _WORTH_TELLING_OF = 0.01, 0.1
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -109,7 +110,7 @@ def _list(parts: Iterable[Part], show: Any) -> str:
 
 def _describe(part: Part, show: Any) -> str:
     text = f"{show(part.micros)} {REASONS[part.reason]}"
-    if part.through <= _WORTH_TELLING * part.micros:
+    if part.through <= _WORTH_TELLING_OF * part.micros:
         return text
     return f"{text} ({show(part.through)} through {_name_other(part)})"
 
@@ -122,7 +123,14 @@ def _name_other(part: Part) -> str:
 
 
 def describe_budget_change(before: Iterable[Part], after: Iterable[Part]) -> str:
-    """Say by how much the time of an operation in the server changes, and which parts of it do.
+    """Say by how much the time of an operation in the server changes, and which parts of it do."""
+    sides = list(before), list(after)
+    parts = describe_changed_parts(*sides)
+    return f"takes {_more(sum_micros(sides[1]) - sum_micros(sides[0]))}: {parts}" if parts else "takes as long"
+
+
+def describe_changed_parts(before: Iterable[Part], after: Iterable[Part]) -> str:
+    """Say which parts of the time of an operation in the server change; empty where none does.
 
     Where the wait for clients changes more, and the same way, it is said, too: a thread that passes operations on, and
     waits for their results as it does for clients, spends little of their time itself.
@@ -132,16 +140,13 @@ def describe_budget_change(before: Iterable[Part], after: Iterable[Part]) -> str
     idle = changes.pop(IDLE)
     ordered = sorted(changes.items(), key=lambda item: -abs(item[1]))
     largest, total = abs(ordered[0][1]), sum(changes.values())
-    if not largest:
-        return "takes as long"
     phrases = [
         f"{_more(change)} {REASONS[reason]}"
         for reason, change in ordered
-        if abs(change) >= _WORTH_TELLING_OF_CHANGE * largest
+        if largest and abs(change) >= _WORTH_TELLING_OF * largest
     ]
-    told = f"takes {_more(total)}: {join_words(phrases)}"
     passed_on = f", and {_more(idle)} of waiting for clients, or for threads that serve them"
-    return told + (passed_on if idle * total > total**2 else "")
+    return join_words(phrases) + (passed_on if phrases and idle * total > total**2 else "")
 
 
 def _more(micros: float) -> str:

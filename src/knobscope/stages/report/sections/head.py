@@ -87,7 +87,7 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
     risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
     yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
     if waits := tell_change(data, first):
-        yield waits if first.get("swept") is None else f"In the sweep, {waits[:1].lower()}{waits[1:]}"
+        yield waits
     yield from _other_leader(data, first)
     if first["durability"]:
         safe = next((row for row in clear if not row["durability"]), None)
