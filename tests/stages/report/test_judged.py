@@ -8,7 +8,7 @@ from pages import plain
 
 from knobscope.specs import StudySpecs
 from knobscope.stages.report.sections.findings import build_findings
-from knobscope.stages.report.sections.judged import Judged
+from knobscope.stages.report.sections.judged import Judged, JudgedTable
 from knobscope.study_data.study import StudyData
 
 CHANGE = "Raising page_size from 4 KiB to 16 KiB"
@@ -25,10 +25,10 @@ PAUSE = "UPDATE runs SET window_pause_s = 2 WHERE run_id = (SELECT min(run_id) F
 
 
 @pytest.fixture
-def lines(changed_study: Callable[..., Path], specs: StudySpecs) -> Callable[..., list[Judged]]:
-    """Return a function that gives rules their findings on one value, and returns the lines of the report."""
+def tabulate(changed_study: Callable[..., Path], specs: StudySpecs) -> Callable[..., JudgedTable]:
+    """Return a function that gives rules their findings on one value, and returns the table of the report."""
 
-    def show(verdict: str, low: float, high: float, sentences: dict[str, str], *statements: str) -> list[Judged]:
+    def show(verdict: str, low: float, high: float, sentences: dict[str, str], *statements: str) -> JudgedTable:
         row = (
             "SELECT ? AS rule, ? AS sentence, 'sqlite' AS dbms, 'fast-flash' AS device, 'ycsb-a' AS workload, "
             f"'page_size' AS knob, '16384' AS value, '{verdict}' AS verdict, 0.01 AS effect, {low} AS effect_low, "
@@ -42,9 +42,14 @@ def lines(changed_study: Callable[..., Path], specs: StudySpecs) -> Callable[...
             findings = build_findings(data)
         table = findings.unjudged if verdict == "insufficient" else findings.sound
         assert table.count == len(sentences)
-        return table.rows
+        return table
 
     return show
+
+
+@pytest.fixture
+def lines(tabulate: Callable[..., JudgedTable]) -> Callable[..., list[Judged]]:
+    return lambda *told: tabulate(*told).rows
 
 
 def test_one_reason_of_several_rules_is_one_line_and_another_reason_has_its_own(
@@ -70,9 +75,10 @@ def test_what_no_rule_could_explain_is_one_line_where_an_effect_that_matters_is_
 
 
 @pytest.mark.parametrize(("side", "is_told"), [("value", True), ("default", False)])
-def test_one_line_of_several_rules_says_that_the_load_paused_with_its_value(
-    lines: Callable[..., list[Judged]], side: str, is_told: bool
+def test_that_the_load_paused_with_a_value_is_said_once_for_all_lines(
+    tabulate: Callable[..., JudgedTable], side: str, is_told: bool
 ) -> None:
     swept = "(device, knob, value) = ('fast-flash', 'page_size', '16384')"
-    (row,) = lines("none", -0.02, 0.04, SOUND, PAUSE.format(f"{swept} AND side = '{side}'"))
-    assert ("The load paused" in row.sentence) == is_told
+    table = tabulate("none", -0.02, 0.4, SOUND, PAUSE.format(f"{swept} AND side = '{side}'"))
+    assert plain(table.paused).startswith("In some runs behind 2 of 2 lines above, the load paused") == is_told
+    assert not any("paused" in row.sentence for row in table.rows)

@@ -19,7 +19,7 @@ from knobscope.stages.detect.io_related import IO_RESPONSES, io_marks_comparison
 from knobscope.stages.detect.metrics import METRICS
 from knobscope.stages.detect.mismatches import Mismatch, merge_findings
 from knobscope.stages.detect.one_profile import WatchedProfile, has_other_unit, judge_profile
-from knobscope.stages.detect.pauses import Pause, read_pauses
+from knobscope.stages.detect.pauses import Pause, describe_paused, read_pauses
 from knobscope.stages.detect.penalties import is_timed, most_gain
 from knobscope.stages.detect.rule_queries import RULE_COLUMNS, check_queries
 from knobscope.stages.detect.rules import find_excuse, is_own_knob, run_rules

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from knobscope.statistics.steadiness import UNEVEN
-from knobscope.text.formats import format_seconds, loosen_units
+from knobscope.text.formats import format_count, format_seconds, loosen_units, plural
 
 if TYPE_CHECKING:
     import duckdb
@@ -43,6 +43,14 @@ def read_pauses(connection: "duckdb.DuckDBPyConnection") -> dict[tuple[str | Non
     """Return what to say of each swept value (dbms, device, workload, knob, value) with interrupted runs behind it."""
     rows = connection.execute(_QUERY).fetchall()
     return {row[:5]: Pause(_describe(*row[5:]), is_of_value=row[6] > 0) for row in rows}
+
+
+def describe_paused(paused: int, lines: int) -> str:
+    """Say once for several findings that some of them have interrupted runs behind them."""
+    return loosen_units(
+        f"In some runs behind {format_count(paused)} of {plural(lines, 'line')} above, the load paused or changed its "
+        f"speed by {UNEVEN:g}x or more; the effects include them."
+    )
 
 
 def _describe(runs: int, unsteady: int, reference_runs: int, reference_unsteady: int, longest_s: Any) -> str:

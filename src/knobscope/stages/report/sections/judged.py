@@ -2,12 +2,12 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from knobscope.specs import Case, RuleEffect, RuleSpec
-from knobscope.stages.detect import Pause, read_pauses
+from knobscope.stages.detect import Pause, describe_paused, read_pauses
 from knobscope.study_data.study import Row, StudyData, name_case
 from knobscope.text.formats import (
     NO_CLEAR_EFFECT,
@@ -38,11 +38,15 @@ class Judged:
 
 @dataclass(frozen=True)
 class JudgedTable:
-    """Findings of one kind: `count` is how many there are, `omitted` how many lines are not among the rows."""
+    """Findings of one kind: `count` is how many there are, `omitted` how many lines are not among the rows.
+
+    `paused` says how many rows have interrupted runs behind them, which their own sentences leave out.
+    """
 
     rows: list[Judged]
     count: int
     omitted: int
+    paused: str
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,18 @@ def tabulate_judged(data: StudyData, rows: Sequence[Row]) -> JudgedTable:
         largest = sorted(range(len(shown)), key=lambda index: -abs(_log_ratio(shown[index][0]["effect"]) or 0.0))
         shown = [shown[index] for index in sorted(largest[:_MOST])]
     pauses = read_pauses(data.connection) if shown else {}
-    return JudgedTable([_judge(data, line, pauses) for line in shown], len(rows), len(lines) - len(shown))
+    paired = [(line, pauses.get((*Case.of(line[0]), line[0]["knob"], line[0]["value"]))) for line in shown]
+    paused = sum(_is_paused(line, pause) for line, pause in paired)
+    return JudgedTable(
+        rows=[_judge(data, line, pause) for line, pause in paired],
+        count=len(rows),
+        omitted=len(lines) - len(shown),
+        paused=describe_paused(paused, len(shown)) if paused else "",
+    )
+
+
+def _is_paused(line: Sequence[Row], pause: Pause | None) -> bool:
+    return pause is not None and (pause.is_of_value or pause.sentence in (line[0]["sentence"] or ""))
 
 
 def _is_ruled_out(data: StudyData, row: Row) -> bool:
@@ -107,15 +122,15 @@ def _is_ruled_out(data: StudyData, row: Row) -> bool:
     return row["verdict"] == "none" and None not in (row["knob"], low, high) and -least < low <= high < least
 
 
-def _judge(data: StudyData, line: Sequence[Row], pauses: Mapping[tuple[str | None, ...], Pause]) -> Judged:
+def _judge(data: StudyData, line: Sequence[Row], pause: Pause | None) -> Judged:
     row = line[0]
     case, about = Case.of(row), about_rule(data, row["rule"]).effect
-    effect, sentence = FindingEffect.of(row, about), row["sentence"]
-    if any(other["sentence"] != sentence for other in line):
+    effect, sentence = FindingEffect.of(row, about), row["sentence"] or ""
+    if any(other["sentence"] != row["sentence"] for other in line):
         finding = {**row, "evidence": read_evidence(row)}
         sentence = f"{Sentences(data.specs.dbms).say_outcome(about, finding)}: an effect that matters is ruled out."
-        pause = pauses.get((*case, row["knob"], row["value"]))
-        sentence += pause.sentence if pause is not None and pause.is_of_value else ""
+    elif pause is not None:
+        sentence = sentence.replace(pause.sentence, "", 1)
     return Judged(
         rules=", ".join(dict.fromkeys(row["rule"] for row in line)),
         case=name_case(case),
