@@ -99,6 +99,9 @@ def _find_in_sentence(data: StudyData, row: Row) -> Iterator[str]:
     for share in _SHARE_OF_WHOLE.findall(said):
         if _number(share) > 100:
             yield f"{_name(row)}: {share} % of a whole: {said}"
+    for clause in (clause for clause in said.split(". ") if "disappear" in clause):
+        if any(_number(share) > 100 for share in re.findall(r"([\d.,]+) %", clause)):
+            yield f"{_name(row)}: more than all disappears: {clause}"
     for low, _, high in _RANGES.findall(said):
         if _number(low) > _number(high):
             yield f"{_name(row)}: from {low} to {high}: {said}"

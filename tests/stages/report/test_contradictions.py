@@ -50,6 +50,9 @@ PLANTED = {
     "is outside of": [change("low = estimate + 1")],
     "flushing_share 0.92 is more than": [finding("none", evidence='{"flushing_share": 0.92, "busy_share": 0.9}')],
     "130 % of a whole": [finding("none", "It waits for 130 % of the time.")],
+    "more than all disappears": [
+        finding("none", confirmation="'Most of it, 102 % (95 % interval 51 % to 153 %), disappears.'")
+    ],
     "from 55 to 45": [finding("none", "They account for half (55 % to 45 %).")],
     "two bounds of one gain": [finding("none", "It may be at most 3x as fast. It is worth at most 4x as fast.")],
     "that is not ruled out": [

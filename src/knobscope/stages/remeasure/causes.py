@@ -352,6 +352,7 @@ def _words_of(log_ratio: Amount) -> str:
 
 
 def share_words(share: Share) -> str:
-    """Return a share with its interval."""
+    """Return a share with its interval, of a whole: more than all of it disappears only by noise."""
+    share = share.of_a_whole
     ends = f"{format_share(share.low)} to {format_share(share.high)}"
     return loosen_units(f"{format_share(share.estimate)} (95 % interval {ends})")

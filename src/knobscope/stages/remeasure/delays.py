@@ -161,11 +161,7 @@ class DelayedAnswer(Answer):
         if self.question.is_level:
             return ""
         shares = {name: self._waiting_share(name, {True: 1}) for name in DELAYED if name in self.amounts}
-        parts = [
-            f"for {_WORDS[DELAYED[name]]} {share_words(share.of_a_whole)}"
-            for name, share in shares.items()
-            if share.low > 0
-        ]
+        parts = [f"for {_WORDS[DELAYED[name]]} {share_words(share)}" for name, share in shares.items() if share.low > 0]
         return f" Of its time, the reference configuration waits {join_words(parts)}." if parts else ""
 
     def list_sensitivities(self) -> Iterator[SensitivityRow]:
