@@ -17,6 +17,7 @@ from knobscope.stages.remeasure.experiment import ITSELF
 from knobscope.stages.remeasure.publishing import find_same_effect, list_new_effects, qualify_gap, restate_finding
 from knobscope.stages.remeasure.questions import Question
 from knobscope.stages.remeasure.shares import NOTHING, Amount
+from knobscope.text.formats import loosen_units
 from knobscope.text.sentences import Sentences
 
 ROOT = Path(__file__).parents[3]
@@ -25,15 +26,19 @@ CASE = Case("sqlite", "nvme-consumer", "ycsb-a")
 QUESTION = Question(CASE, "synchronous", "off", {"a": 1}, {}, (0,), swept=Amount(0.7, 0.1, 8), least=0.05)
 
 
-def answer_with(ratio: float, question: Question = QUESTION) -> Answer:
-    """An answer of eight pairs of runs that differ by a few per cent."""
-    runs = [
+def pairs_with(ratio: float, ops: float = 100.0) -> Any:
+    """Eight pairs of runs that differ by a few per cent."""
+    return [
         {"pair": pair, "is_reference": is_reference, "status": "ok",
-         "throughput_ops": 100.0 * (1 if is_reference else ratio) * (1 + 0.01 * (pair % 3))}
+         "throughput_ops": ops * (1 if is_reference else ratio) * (1 + 0.01 * (pair % 3))}
         for pair in range(8) for is_reference in (True, False)
     ]  # fmt: skip
+
+
+def answer_with(ratio: float, question: Question = QUESTION) -> Answer:
+    """An answer of such pairs."""
     answer = Answer(question)
-    answer.add(ITSELF, runs)  # type: ignore[arg-type]
+    answer.add(ITSELF, pairs_with(ratio))
     return answer
 
 
@@ -105,6 +110,17 @@ def test_a_rule_that_found_nothing_says_when_the_effect_did_not_reproduce() -> N
     judged = _judge(SPECS, [answer_with(1.0)], rows)  # type: ignore[arg-type]
     assert judged[0]["confirmed"] == "no"
     assert judged[1] == {"sentence": f"{sound['sentence']} The effect did not reproduce in new runs."}
+
+
+def test_what_a_layer_would_gain_is_said_of_a_configuration_once() -> None:
+    """All values of all knobs are compared with the default, so the report said four times what merging gains it."""
+    rows = [{**finding("intuition", math.expm1(0.7), expect="faster"), "cause": None} for _ in range(3)]
+    questions = QUESTION, replace(QUESTION, value="normal", findings=(1, 2))
+    answers = [answer_with(2.0, question) for question in questions]
+    for answer in answers:
+        answer.add("merged", pairs_with(2.0, 300.0), {"merge": "32KiB"})
+    judged = _judge(SPECS, answers, rows)  # type: ignore[arg-type]
+    assert ["would be 3x faster" in loosen_units(row["sentence"]) for row in judged.values()] == [True, False, False]
 
 
 def test_an_effect_of_new_pairs_alone_is_not_called_chance() -> None:

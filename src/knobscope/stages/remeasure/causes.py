@@ -229,6 +229,13 @@ class Answer:
             rows.append(row)
         return rows
 
+    @property
+    def slower(self) -> str:
+        """The configuration that its gains are of, and its case; empty where there are none."""
+        if (gain := next(iter(self.gains.values()), None)) is None:
+            return ""
+        return json.dumps([*self.question.case, gain.configuration], sort_keys=True, default=str)
+
     def describe_gains(self) -> str:
         """Say what layers between DBMS and drive would gain, each in a sentence; nothing where none surely does."""
         sentences = [gain.describe(name, self.changes[name]) for name, gain in self.gains.items()]

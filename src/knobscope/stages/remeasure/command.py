@@ -106,9 +106,13 @@ def _judge(specs: StudySpecs, answers: Sequence[Answer], findings: Sequence[Find
     """Return what answers change of findings, by their positions."""
     judged: dict[int, FindingRow] = {}
     sentences = Sentences(specs.dbms)
+    gaining: set[str] = set()  # configurations of which a costlier finding says what they would gain
     for answer in answers:
         for index in answer.question.findings:
-            judged[index] = _judge_one(answer, findings[index], specs, sentences)
+            is_first = answer.slower not in gaining
+            judged[index] = _judge_one(answer, findings[index], specs, sentences, says_gains=is_first)
+            if (gains := answer.describe_gains()) and gains in judged[index]["sentence"]:
+                gaining.add(answer.slower)
         for index in set(find_same_effect(answer, findings)).difference(answer.question.findings):
             found = findings[index]
             if answer.is_gone:
@@ -118,7 +122,9 @@ def _judge(specs: StudySpecs, answers: Sequence[Answer], findings: Sequence[Find
     return judged
 
 
-def _judge_one(answer: Answer, found: FindingRow, specs: StudySpecs, sentences: Sentences) -> FindingRow:
+def _judge_one(
+    answer: Answer, found: FindingRow, specs: StudySpecs, sentences: Sentences, *, says_gains: bool
+) -> FindingRow:
     """Return the columns of a finding that an answer may change."""
     rule = specs.rules.get(found["rule"])
     finding: FindingRow = {**found, **restate_finding(answer, rule, found, sentences)}
@@ -128,7 +134,7 @@ def _judge_one(answer: Answer, found: FindingRow, specs: StudySpecs, sentences: 
     elif finding["verdict"] == "insufficient" and cause is not None:
         outcome = settle_finding(answer, cause, finding)
     else:
-        outcome = judge_finding(answer, cause, finding["sentence"])
+        outcome = judge_finding(answer, cause, finding["sentence"], says_gains=says_gains)
         if rule and cause and rule.about.penalty == "io" and outcome.get("confirmed") == "yes":
             outcome |= limit_penalty(answer, cause, finding)
     return select_columns(FindingRow, _JUDGED, {**finding, **outcome})

@@ -1,10 +1,11 @@
 """What the slower of two configurations would gain on a device that differs, or with a layer above the drive."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from knobscope.specs import Value
 from knobscope.specs.models.quantity import Size
 from knobscope.stages.remeasure.pairs import list_usable, log_throughput
 from knobscope.stages.remeasure.properties import LAYERS, MERGED
@@ -20,10 +21,11 @@ _FEWEST_RUNS = 3
 class Gain:
     """The natural-log ratio of a configuration's throughput on another device to that on the device itself.
 
-    `written_per_flush` are bytes on the device itself; None where nobody watched.
+    `configuration` is what gains. `written_per_flush` are bytes on the device itself; None where nobody watched.
     """
 
     setting: str
+    configuration: Mapping[str, Value]
     log_ratio: Amount
     written_per_flush: float | None
 
@@ -69,5 +71,8 @@ def find_gain(question: Question, own: Sequence[WhatIfRunRow], other: Sequence[W
     ratio, before = (amount_of([log_throughput(row) for row in of]) for of in (rows, sides[is_reference]))
     written = [size for row in sides[is_reference] if (size := row.get("written_per_flush")) is not None]
     return Gain(
-        question.name_setting(of_reference=is_reference), ratio.minus(before), fmean(written) if written else None
+        question.name_setting(of_reference=is_reference),
+        question.reference if is_reference else question.configuration,
+        ratio.minus(before),
+        fmean(written) if written else None,
     )

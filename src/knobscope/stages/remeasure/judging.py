@@ -16,14 +16,14 @@ _BLAMED = {name: factor for factor, names in FACTOR_PROPERTIES.items() for name 
 }
 
 
-def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str) -> FindingRow:
+def judge_finding(answer: Answer, cause: RuleCause | None, sentence: str, *, says_gains: bool = True) -> FindingRow:
     """Return `confirmed` and `confirmation` of a finding of a rule that names this cause, or none.
 
     Where the named cause is refuted, or the effect is not there, also its `sentence`, which says so; where none was
-    named and one was found, also `cause`. What a layer above the drive would gain is added to the `sentence`. None of
-    `confirmed` leaves the cause to the stage `imitate`.
+    named and one was found, also `cause`. What a layer above the drive would gain is added to the `sentence` if it
+    `says_gains`. None of `confirmed` leaves the cause to the stage `imitate`.
     """
-    confirmation, gains = answer.describe(), answer.describe_gains()
+    confirmation, gains = answer.describe(), answer.describe_gains() if says_gains else ""
     more: FindingRow = {"sentence": sentence + gains} if gains else {}
     if answer.is_gone:
         return {"confirmed": "no", "confirmation": confirmation, "sentence": withdraw(sentence, _NOT_AGAIN)}
