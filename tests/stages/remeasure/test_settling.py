@@ -113,6 +113,7 @@ def test_a_penalty_is_no_more_than_what_the_experiment_removed(penalty: float | 
     """The runs alone could not tell how much of the effect the flushes are."""
     cause = read_shipped_rule("flush").about.cause
     assert cause is not None
-    finding: FindingRow = {**LEFT_OPEN, "verdict": "mismatch", "penalty": penalty}
+    finding: FindingRow = {**LEFT_OPEN, "verdict": "mismatch", "penalty": penalty, "confirmation": "Most is gone."}
     found = {**finding, **limit_penalty(answer_with(500, 2200, 0.01), cause, finding)}
     assert found["penalty"] == (limited and pytest.approx(limited, rel=0.1))
+    assert ("The penalty is for that part alone." in (found["confirmation"] or "")) == (penalty == 11.0)

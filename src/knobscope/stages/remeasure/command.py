@@ -136,7 +136,7 @@ def _judge_one(
     else:
         outcome = judge_finding(answer, cause, finding["sentence"], says_gains=says_gains)
         if rule and cause and rule.about.penalty == "io" and outcome.get("confirmed") == "yes":
-            outcome |= limit_penalty(answer, cause, finding)
+            outcome |= limit_penalty(answer, cause, {**finding, **outcome})
     return select_columns(FindingRow, _JUDGED, {**finding, **outcome})
 
 

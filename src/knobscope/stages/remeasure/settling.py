@@ -18,6 +18,8 @@ from knobscope.tables.detection import FindingRow
 #: An experiment alone has to be surer than one that confirms what runs showed: so much of the effect disappears by the
 #: lower end of the interval. One that begins at 1 % says little more than noise does.
 _SURELY_GONE = 0.25
+#: A penalty that is so many times smaller than it was is said to be that of a part.
+_FAR_LESS = 1.25
 
 
 def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> FindingRow:
@@ -46,18 +48,29 @@ def settle_finding(answer: Answer, cause: RuleCause, finding: FindingRow) -> Fin
     }
     if not confirmed:
         return {**settled, "verdict": "none", "confirmed": "not_tested"}
-    return {**settled, "verdict": "mismatch", "penalty": _gain_without(shares, finding), "confirmed": "yes"}
+    whole = math.exp(abs(math.log1p(finding["effect"] or 0.0)))
+    limited = _limit(shares, {**finding, **settled, "penalty": whole})
+    return {**settled, "verdict": "mismatch", "confirmed": "yes", **limited}
 
 
 def limit_penalty(answer: Answer, cause: RuleCause, finding: FindingRow) -> FindingRow:
     """Return the penalty of a finding if the experiment that confirmed its cause leaves less, otherwise nothing.
 
+    Its confirmation says so if that is far less.
     Of a cause with several properties, each was changed alone: nobody knows what all of them save together.
     """
     shares = [answer.shares[name] for name in FACTOR_PROPERTIES[cause.factor] if name in answer.shares]
     if len(shares) != 1 or finding.get("effect") is None or finding["penalty"] is None:
         return {}
-    return {"penalty": min(finding["penalty"], _gain_without(shares, finding))}
+    return _limit(shares, finding)
+
+
+def _limit(shares: Sequence[Share], finding: FindingRow) -> FindingRow:
+    before = finding["penalty"] or math.inf
+    penalty = min(before, _gain_without(shares, finding))
+    if before <= _FAR_LESS * penalty:
+        return {"penalty": penalty}
+    return {"penalty": penalty, "confirmation": f"{finding['confirmation']} The penalty is for that part alone."}
 
 
 def _gain_without(shares: Sequence[Share], finding: FindingRow) -> float:
