@@ -133,7 +133,7 @@ def test_what_the_effects_leave_out_is_not_behind_a_finding(database: duckdb.Duc
 def test_the_slower_side_is_to_blame(database: duckdb.DuckDBPyConnection) -> None:
     raised = finding("io_size", "page", "4", evidence='{"slower": "value"}')
     lowered = finding("io_size", "page", "4", evidence='{"slower": "baseline"}')
-    assert [one.name for one in find_sides(database, raised)] == ["page=4", "the default configuration"]
+    assert [one.name for one in find_sides(database, raised)] == ["page = 4", "the default configuration"]
     assert [one.runs for one in find_sides(database, lowered)] == [["s1", "s2"], ["small-1", "small-2"]]
     assert find_sides(database, finding("io_parallelism", None, None))[1].runs == []
 
@@ -163,7 +163,7 @@ def test_sizes_are_confirmed_on_a_device_with_a_unit(database: duckdb.DuckDBPyCo
     database.execute("UPDATE queue_depth SET depth = 1 WHERE depth > 1")
     (size,) = confirm(database, [finding("io_size", "page", "4")], modelled)
     assert size["confirmed"] == "yes", size["confirmation"]
-    assert "page=4 on loop" in size["confirmation"]
+    assert "page = 4 on loop" in size["confirmation"]
     assert "Writes of 64 KiB that begin at multiples of 64 KiB" in size["confirmation"]
     assert "With as many bytes in writes of the sizes of the default configuration (" in size["confirmation"]
     assert " times as many writes) and nothing else changed: " in size["confirmation"]
@@ -181,7 +181,7 @@ def test_flushes_are_confirmed_where_they_take_long(database: duckdb.DuckDBPyCon
     add_run(database, "durable", default | {"writers": "3"}, flushes=1000, block_id="b7")
     (flush,) = confirm(database, [finding("flush", "writers", "3")], modelled)
     assert flush["confirmed"] == "yes", flush["confirmation"]
-    assert "With as few flushes as the default configuration and nothing else changed" in flush["confirmation"]
+    assert "Operations per second with as few flushes as the default configuration and nothing" in flush["confirmation"]
 
 
 def add_group_commits(database: duckdb.DuckDBPyConnection, cpu_s: float) -> float:
@@ -257,7 +257,7 @@ def test_what_cannot_be_tested_says_why_and_waits_for_no_device(database: duckdb
     found = imitate_findings(rows, RULES, database, {"loop": somebody_else_has_it()}, 1)
     assert {row["confirmed"] for row in found} == {"not_tested"}
     absent, unwatched, lossy, other, undecided = (row["confirmation"] for row in found)
-    assert absent == "not tested: no successful run of the sweep has page=16, compared with the default in its block"
+    assert absent == "not tested: no successful run of the sweep has page = 16, compared with the default in its block"
     assert "BPF monitored none of its runs" in unwatched
     assert "BPF monitored none of its runs" in lossy
     assert "tier blames no single factor" in other

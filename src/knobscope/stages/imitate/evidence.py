@@ -46,13 +46,13 @@ class Side:
 
 def name_value(finding: Mapping[str, Any]) -> str:
     """Return the configuration that a finding speaks of, in words."""
-    return f"{finding['knob']}={finding['value']}" if finding["knob"] is not None else "the default configuration"
+    return f"{finding['knob']} = {finding['value']}" if finding["knob"] is not None else "the default configuration"
 
 
 def name_reference(finding: Mapping[str, Any]) -> str:
     """Return the configuration that a finding's value is compared with, in words."""
     beside_values = json.loads(finding.get("evidence") or "{}").get("beside") or {}
-    beside = " and ".join(f"{knob}={value}" for knob, value in beside_values.items())
+    beside = " and ".join(f"{knob} = {value}" for knob, value in beside_values.items())
     return f"the default with {beside}" if beside else "the default configuration"
 
 

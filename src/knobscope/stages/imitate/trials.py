@@ -309,7 +309,7 @@ def _compare(setting: Setting, figures: Figures, change: str) -> tuple[Compariso
         text = f"Operations per second with the I/O of {setting.other_name}: {replayed}"
         measured = format_number(setting.measured)
         text += "." if comparison.is_reproduced else f", where the DBMS did {measured} times as many."
-    return comparison, f"{text} With {change} and nothing else changed: {comparison.exchanged}."
+    return comparison, f"{text} Operations per second with {change} and nothing else changed: {comparison.exchanged}."
 
 
 #: Names are those of `cause: {factor: ...}` in `rule.yaml`.
