@@ -85,6 +85,17 @@ def test_what_one_database_lacks_is_no_difference(make_database: Make, compare: 
     assert "Recorded in one database only: kernel and processor." in equal_sentence(comparison)
 
 
+@pytest.mark.parametrize(("name", "shown"), [("loop4", {}), ("sda", {"block device": ("sda", "loop2")})])
+def test_the_number_of_a_loop_device_is_no_difference(
+    make_database: Make, compare: Compare, changed: Changed, name: str, shown: dict[str, tuple[str, str]]
+) -> None:
+    sides = [
+        changed(make_database(seed=seed), f"UPDATE device_profile SET block_device = '{block}'")  # noqa: S608 - ours
+        for seed, block in ((1, name), (2, "loop2"))
+    ]
+    assert differences(compare(*sides)) == shown
+
+
 def test_devices_of_other_names_are_shown_with_their_figures(make_database: Make, compare: Compare) -> None:
     a = make_database(seed=1)
     b = make_database(seed=2, devices=("nvme2",), write_iops=3000.0, device_gain=18.0)

@@ -205,7 +205,9 @@ def _of_device(a: StudyTables, b: StudyTables, pair: CasePair) -> Iterator[_Fact
     yield _fact("file system", subject, left.get("filesystem"), right.get("filesystem"))
     if left and right:
         yield from (_measured(column, subject, left, right) for column in _FIGURES)
-    yield _fact("block device", subject, left.get("block_device"), right.get("block_device"))
+    names = [side.get("block_device") for side in (left, right)]
+    if not all(name and name.startswith("loop") for name in names):  # which number a loop device gets is chance
+        yield _fact("block device", subject, *names)
     sides = [_setup_of(study, "device", case.device) for study, case in ((a, pair.a), (b, pair.b))]
     yield from (fact for fact in _fields(sides, subject, OF_DEVICE) if not fact.what.endswith(" tier"))
 
