@@ -152,6 +152,12 @@ def test_a_budget_names_parts_by_size_and_leaves_the_client_out(group_commit: Pr
     assert sum_parts(*sum_waits(group_commit, PATTERNS), "compaction") == []
 
 
+def test_a_thread_of_another_class_waits_for_a_session_and_for_no_leader_of_a_group() -> None:
+    waits = [{"thread_class": "gc", "reason": "flush", "time_us": 10.0, "through_us": 10.0}]
+    chains = [{"thread_class": "gc", "reason": "flush", "via_class": "session", "time_us": 10.0}]
+    assert describe_shares(sum_parts(waits, chains, "gc")).replace("\xa0", " ") == "100 % flush (100 % through a session)"
+
+
 def test_little_that_passed_through_another_thread_is_not_mentioned() -> None:
     parts = [Part("flush", 100.0, 90.0, "jbd2"), Part("runnable", 100.0, 9.0, "jbd2")]
     assert describe_shares(parts).replace("\xa0", " ") == "50 % flush (45 % through jbd2), 50 % runnable"

@@ -71,7 +71,9 @@ def sum_parts(waits: Rows, chains: Rows, thread_class: str = SESSION, operations
             if row["thread_class"] == thread_class and row["reason"] in names:
                 via[row["via_class"]] = via.get(row["via_class"], 0.0) + row["time_us"]
         time_us, through_us = (sum(row[name] for row in rows) / operations for name in ("time_us", "through_us"))
-        parts.append(Part(reason, time_us, through_us, max(via, key=lambda name: via[name], default=None)))
+        most = max(via, key=lambda name: via[name], default=None)
+        is_others = most == SESSION and thread_class != SESSION
+        parts.append(Part(reason, time_us, through_us, "a session" if is_others else most))
     return parts
 
 
