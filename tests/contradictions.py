@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from knobscope.specs import Case, RuleEffect, StudySpecs, load_study
+from knobscope.specs import Case, RuleEffect, StudySpecs, load_study, value_text
 from knobscope.stages.remeasure.properties import FACTOR_PROPERTIES
 from knobscope.stages.report.sections import build_budgets, build_findings, build_head
 from knobscope.stages.report.sections.budgets import CaseBudget
@@ -251,6 +251,13 @@ def find_in_head(data: StudyData, section: FindingsSection, findings: Sequence[R
     ):
         if any(int(number) != count for number in re.findall(pattern, answer)):
             yield f"the head says {re.findall(pattern, answer)} of {pattern!r}, there are {count}: {answer}"
+    for row in data.rows("FROM fastest WHERE again_low <= 0 AND again_high >= 0"):
+        changes = json.loads(row["changes"])
+        for name, value in changes.items() if len(changes) == 1 else ():
+            text = _plain(format_value(data.specs.dbms.get(row["dbms"]), name, value_text(value)))
+            where = f"({row['dbms']} on {row['device']}, {row['workload']})"
+            if re.search(rf"\b{name}\b[^.]*: {re.escape(text)} is [^()]*{re.escape(where)}", answer):
+                yield f"the head names {name} on {row['device']}, which new pairs of runs did not prove: {answer}"
     for dbms, device, workload, knob, value in data.gone_effects:
         spec = data.specs.dbms.get(dbms)
         if f"{knob} matters most: {_plain(format_value(spec, knob, value))} is" in answer and f"on {device}" in answer:

@@ -155,7 +155,9 @@ def test_a_budget_names_parts_by_size_and_leaves_the_client_out(group_commit: Pr
 def test_a_thread_of_another_class_waits_for_a_session_and_for_no_leader_of_a_group() -> None:
     waits = [{"thread_class": "gc", "reason": "flush", "time_us": 10.0, "through_us": 10.0}]
     chains = [{"thread_class": "gc", "reason": "flush", "via_class": "session", "time_us": 10.0}]
-    assert describe_shares(sum_parts(waits, chains, "gc")).replace("\xa0", " ") == "100 % flush (100 % through a session)"
+    assert (
+        describe_shares(sum_parts(waits, chains, "gc")).replace("\xa0", " ") == "100 % flush (100 % through a session)"
+    )
 
 
 def test_little_that_passed_through_another_thread_is_not_mentioned() -> None:

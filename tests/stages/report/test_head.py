@@ -54,6 +54,15 @@ def test_an_effect_that_is_a_fastest_configuration_has_the_figure_of_its_new_pai
     assert "; 3x faster in the new pairs of runs above)" in answer(again)
 
 
+def test_an_effect_that_its_new_pairs_alone_do_not_prove_is_said_to_be_one(render_head: Render) -> None:
+    """The card says that the configuration did not prove faster; the sentence below it said how much faster it is."""
+    swept = "UPDATE effects SET swept = estimate"
+    for low, is_open in ((0.1, False), (-0.1, True)):
+        alone = 'UPDATE fastest SET pairs = 4, again = ln(3), again_high = ln(9), changes = \'{"synchronous": "off"}\''
+        said = answer(render_head(swept, f"{alone}, again_low = {low}", cases=[ON_FLASH]))
+        assert ("; together with the sweep: the new pairs above alone do not prove it)" in said) == is_open
+
+
 @pytest.mark.slow
 def test_no_drift_is_no_good_news_where_noise_hides_it(render_head: Render) -> None:
     said = sureness(render_head("UPDATE effects SET noise = ln(1.74)", "UPDATE blocks SET treatment = 'none'"), "Drift")

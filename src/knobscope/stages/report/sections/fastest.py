@@ -50,14 +50,14 @@ def _read(data: StudyData, case: Case) -> list[FastestRow]:
     return data.table(FastestRow, query, *case)
 
 
-def find_again(data: StudyData, effect: Row) -> float | None:
-    """Return the effect of a value in new pairs of runs, where it alone is a fastest configuration of its case."""
+def find_again(data: StudyData, effect: Row) -> FastestRow | None:
+    """Return what new pairs of runs of a value show, where it alone is a fastest configuration of its case."""
     if effect["beside"] is not None:
         return None
     alone = {effect["knob"]: effect["value"]}
     for row in _read(data, Case.of(effect)):
         if {name: value_text(value) for name, value in json.loads(row["changes"]).items()} == alone:
-            return row["again"]
+            return row
     return None
 
 

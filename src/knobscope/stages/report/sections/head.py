@@ -186,11 +186,20 @@ def _effect_words(data: StudyData, row: Row) -> str:
     reference = "the default" if row["baseline"] is None else format_value(dbms, row["knob"], row["baseline"])
     reference += describe_beside(dbms, None if row["beside"] is None else json.loads(row["beside"]))
     where = f"{row['dbms']} on {row['device']}, {row['workload']}"
-    is_unsure = row.get("swept", 0.0) is None and data.value("SELECT count(swept) > 0 FROM effects")
-    source = "; not measured again, so it may be smaller" if is_unsure else ""
-    if is_unsure and (again := find_again(data, row)) is not None:
-        source = f"; {describe_change(again)} in the new pairs of runs above"
-    return f"{value} is {describe_change(row['estimate'])} than {reference} ({where}{source})"
+    return f"{value} is {describe_change(row['estimate'])} than {reference} ({where}{_tell_again(data, row)})"
+
+
+def _tell_again(data: StudyData, row: Row) -> str:
+    """Say what new pairs of runs of an effect show, where it is not their figure."""
+    again = find_again(data, row)
+    if row.get("swept", 0.0) is not None:
+        is_proved = again is None or again["again_low"] is None or again["again_low"] > 0
+        return "" if is_proved else "; together with the sweep: the new pairs above alone do not prove it"
+    if not data.value("SELECT count(swept) > 0 FROM effects"):
+        return ""
+    if again is not None and (ratio := again["again"]) is not None:
+        return f"; {describe_change(ratio)} in the new pairs of runs above"
+    return "; not measured again, so it may be smaller"
 
 
 def _verdicts(findings: FindingsSection) -> Iterator[str]:
