@@ -25,6 +25,8 @@ from knobscope.processes.view import DEVICES_FOLDER
 _PATIENCE_S = 10.0
 #: Programs that look at all file systems of a machine, as `df` does, use each of them for a moment.
 _GLANCE_S = 2.0
+#: Processes that a message names, of those that keep a device.
+_MOST_HOLDERS = 3
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,8 @@ def _tell_holders(loop: str) -> str:
             if any(f"{mount.major}:{mount.minor}" == number for mount in list_mounts(process)):
                 holders.append(f"{process.name} ({(process / 'comm').read_text(errors='replace').strip()})")
     if holders:
-        return f"by processes in whose mount namespace it is mounted: {', '.join(holders)}"
+        more = f" and {len(holders) - _MOST_HOLDERS} more" if len(holders) > _MOST_HOLDERS else ""
+        return f"by processes in whose mount namespace it is mounted: {', '.join(holders[:_MOST_HOLDERS])}{more}"
     return f"(`fuser -v /dev/{loop}` shows by whom)"
 
 
