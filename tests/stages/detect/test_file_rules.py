@@ -117,11 +117,11 @@ def test_reads_that_are_faster_while_writing_are_none(judge_one: Judge) -> None:
 
 
 APART: list[tuple[Any, ...]] = [
-    ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is read and hardly written"),
+    ((Use("t", "data", "orders", reads=4000, writes=400),), "no table or file is read much and written little"),
     ((Use("t", "data", "orders", reads=4000),), "nothing is written to the device"),
     (
         (Use("t", "data", "orders", reads=100), *USES[:1]),
-        "no table or file is read and hardly written",
+        "no table or file is read much and written little",
     ),  # hardly any reads
 ]
 
