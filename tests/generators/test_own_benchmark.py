@@ -14,7 +14,7 @@ import yaml
 from waiting import wait_until
 
 from knobscope.cli import main
-from knobscope.generators import GeneratorCall, load_data
+from knobscope.generators import GeneratorCall, GeneratorError, load_data
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
 from knobscope.identity import data_identity
@@ -132,6 +132,31 @@ def test_a_run_sees_the_files_of_its_generator_and_counts_their_changes(open_dir
     before = data_identity(dbms, workload, generator, [])
     script.write_text(f"{script.read_text()}# changed\n")
     assert data_identity(dbms, workload, generator, []) != before
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("words", "quoted"),
+    [
+        ("threshold 9 greater than 5", "; its last line: threshold 9 greater than 5"),
+        ("cannot open it", ""),
+        ("", "; its last line: loading"),
+    ],
+)
+def test_a_program_that_ends_in_words_of_its_own_is_quoted(open_directory: Path, words: str, quoted: str) -> None:
+    """A complaint in known words is quoted where the run ends."""
+    make_data_directory(data := open_directory / "data")
+    generator_text, dbms_text, workload_text, _ = blocks("yaml")
+    call = ["python3", "-c", f"import sys; print('loading', flush=True); sys.exit({words!r} or 1)", "{seconds}"]
+    changes = {"programs": {"python3": {"find": ["/usr/bin/python3"]}}, "load": [call], "run": call}
+    generator = Generator.model_validate({**yaml.safe_load(generator_text), **changes})
+    workload = Workload.model_validate(yaml.safe_load(workload_text))
+    with (
+        open_instance(Dbms.model_validate(yaml.safe_load(dbms_text)), data) as instance,
+        pytest.raises(GeneratorError) as caught,
+    ):
+        load_data(GeneratorCall(generator, instance, workload, {}))
+    assert str(caught.value).endswith(f"ended with exit code 1{quoted}")
 
 
 @pytest.mark.real

@@ -20,12 +20,13 @@ from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
 from knobscope.generators.results import LoadResult
 from knobscope.generators.ycsb import Connected
-from knobscope.processes import MOST_BYTES, hand_over
+from knobscope.processes import MOST_BYTES, find_complaint, hand_over
 from knobscope.servers import Configuration, Instance, fill_program
 from knobscope.specs import Generator, Moment, Value, Workload, find_paths
 
 _STOP_S = 5
 _TAIL_LINES = 30
+_LONGEST = 300
 #: What Python needs for a line in addition to its text.
 _LINE_BYTES = 150
 #: Calls at most that find out how fast a generator is which is bound by a number of requests.
@@ -285,7 +286,7 @@ class _Process:
         code = outcome.si_status if outcome.si_code == os.CLD_EXITED else -outcome.si_status
         self._listener.join(_STOP_S)
         if code != 0:
-            raise GeneratorError("failed", f"{self._name} ended with exit code {code}", self.tail(), code)
+            raise GeneratorError("failed", f"{self._name} ended with exit code {code}{self._end()}", self.tail(), code)
         if self._bytes > MOST_BYTES:
             message = f"{self._name} printed more than {MOST_BYTES >> 20} MiB, the limit of what is kept of its output"
             raise GeneratorError("unreadable", message, self.tail())
@@ -295,6 +296,11 @@ class _Process:
     def tail(self) -> str:
         """Return its last lines."""
         return "\n".join(line for _, line in self._lines if line.strip())[-_TAIL_LINES * 120 :]
+
+    def _end(self) -> str:
+        """Return its last line, for a program that says why it ends in words that no complaint is known by."""
+        tail = self.tail()
+        return f"; its last line: {tail.splitlines()[-1][:_LONGEST]}" if tail and find_complaint(tail) is None else ""
 
     def stop(self) -> None:
         """End it, by force if need be."""
