@@ -165,6 +165,17 @@ def test_a_default_that_hardly_flushes_is_not_called_safe(
     assert said in words
 
 
+def test_a_default_that_risks_data_is_named_next_to_a_slower_value(render_head: Render, specs: StudySpecs) -> None:
+    dbms = specs.dbms["sqlite"]
+    slower = "UPDATE effects SET estimate = -estimate, low = -high, high = -low, durability = false"
+    for risky, said in (["full"], "), but full risks committed data."), ([], ")."):
+        knob = dbms.knobs["synchronous"].model_copy(update={"durability": risky})
+        marked = dbms.model_copy(update={"knobs": {**dbms.knobs, "synchronous": knob}})
+        changed = replace(specs, dbms={**specs.dbms, "sqlite": marked})
+        words = answer(render_head(f"{slower} WHERE knob = 'synchronous'", of=changed))
+        assert f"slower than full (sqlite on slow-disk, ycsb-a{said}" in words
+
+
 def test_findings_that_judge_nothing_are_no_clean_bill(render_head: Render) -> None:
     page = render_head(
         "DELETE FROM findings WHERE rule <> 'intuition'",

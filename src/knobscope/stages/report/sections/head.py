@@ -83,9 +83,7 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
         yield _without_clear_effect(data)
         return
     first = clear[0]
-    # The default was the safe one where the changed value is the fast one.
-    risk = ", but risks committed data" if first["durability"] and first["estimate"] > 0 else ""
-    yield f"{first['knob']} matters most: {_effect_words(data, first)}{risk}."
+    yield f"{first['knob']} matters most: {_effect_words(data, first)}{_risk_of_faster(data, first)}."
     if waits := tell_change(data, first):
         yield waits
     yield from _other_leader(data, first)
@@ -104,6 +102,20 @@ def _strongest_knobs(data: StudyData) -> Iterator[str]:
                 f"{_least_effect(data)} or more, beyond noise."
             )
         yield from _unflushed(data, first)
+
+
+def _risk_of_faster(data: StudyData, row: Row) -> str:
+    """Say that the faster one of two settings risks committed data, if the other one does not."""
+    if row["durability"]:
+        return ", but risks committed data" if row["estimate"] > 0 else ""
+    dbms = data.specs.dbms.get(row["dbms"])
+    if dbms is None or row["baseline"] is None or row["estimate"] > 0:
+        return ""
+    beside = {} if row["beside"] is None else json.loads(row["beside"])
+    changed = {name: dbms.knobs[name].read(text) for name, text in beside.items() if name in dbms.knobs}
+    if not dbms.list_risks(data.specs.study.baseline.get(dbms.name, {}) | changed, [row["knob"]]):
+        return ""
+    return f", but {format_value(dbms, row['knob'], row['baseline'])} risks committed data"
 
 
 def _without_clear_effect(data: StudyData) -> str:
