@@ -40,7 +40,11 @@ def _describe_end(name: str, progress: StudyProgress) -> list[str]:
     lines = [f"last run: {state.result}  {state.changed}" for state in running]
     lines.append(f"last heard of: {progress.job}, {format_seconds(progress.silence_s)} ago")
     remaining_s = sum(case.left_s for case in progress.cases)
-    lines.append(f"what is planned so far takes about {format_seconds(remaining_s)} more")
+    lines.append(
+        f"what is planned so far takes about {format_seconds(remaining_s)} more"
+        if remaining_s
+        else "all runs planned so far are done; what that job and those after it take is not known yet"
+    )
     if progress.silence_s > _SILENT_S:
         lines.append("if no Snakemake runs any more: the same call of it goes on where this one ended")
     failed = sum(case.failed for case in progress.cases)
