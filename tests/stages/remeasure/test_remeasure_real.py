@@ -2,6 +2,7 @@
 
 import math
 import os
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from emulated import find_direct_memory, require_models
 from studies import make_folder
+from waiting import wait_until
 
 from knobscope.devices import bring_up, load_device, take_down
 from knobscope.durable_files import write_sealed
@@ -103,6 +105,30 @@ def test_the_flush_is_found_as_the_cause(project: Path) -> None:
     assert answer.causes[0][0] == "flush"
     assert answer.amounts["none"].mean < -15000  # a flush and more, saved for each update of two operations
     assert len(list((project / "store").glob("*.json"))) >= len({row["run_id"] for row in runs})
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a mount namespace")
+def test_runs_count_though_something_holds_their_device_at_the_end(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A mount namespace that is made while a device is up has its file system mounted, too, until it ends."""
+    monkeypatch.setattr("knobscope.devices.folder._PATIENCE_S", 0.2)
+    specs = load_study(project / "specs/studies/tiny.yaml", project)
+    bench = Bench(specs, project, project / "store", {"slow-flush": project / "slow-flush.json"}, repeats=1)
+    case, full = Case("sqlite", "slow-flush", "ycsb-a"), {"synchronous": "full"}
+    question = Question(case, "synchronous", "off", {"synchronous": "off"}, full, (0,), blamed=frozenset({"flush"}))
+    what_if = what_if_devices(specs.devices["slow-flush"])["flush"]
+    bring_up(what_if, project)
+    with subprocess.Popen(["unshare", "--mount", "sleep", "600"]) as holder:
+        try:
+            wait_until(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")
+            ((_, rows),) = measure_pairs(bench, what_if, "flush", [question])
+        finally:
+            holder.kill()
+            holder.wait()
+            take_down(what_if, project)
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    assert f"{what_if.name} stays up: " in capsys.readouterr().err
 
 
 @pytest.mark.long

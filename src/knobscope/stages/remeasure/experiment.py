@@ -6,12 +6,14 @@ backwards: what drifts steadily adds to the pairs of one round what it takes fro
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knobscope.devices import close_device
+from knobscope.errors import UserError
 from knobscope.specs import Case, Device, StudySpecs, Value
 from knobscope.specs.models.transport import read_transport
 from knobscope.stages.measure import BlockProgress, Measurer, open_measurer
@@ -113,11 +115,15 @@ def _list_changed(questions: Sequence[Question]) -> list[dict[str, Value]]:
 
 @contextmanager
 def _taken_down(device: Device, root: Path, *, is_own: bool) -> Iterator[None]:
+    """Take the device down after the body; if something else holds it, what was measured on it counts all the same."""
     try:
         yield
     finally:
         if is_own:
-            close_device(device, root)
+            try:
+                close_device(device, root)
+            except UserError as error:
+                print(f"knobscope: remeasure: {device.name} stays up: {error}", file=sys.stderr)
 
 
 def _measure(
