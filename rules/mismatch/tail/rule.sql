@@ -9,8 +9,8 @@
 --        significant effect, and its interval ends below half of the least change of the percentile (as logarithms).
 -- None: the intervals rule out that either percentile changes by tail_gap; or throughput itself changes significantly,
 --        which is for the other rules.
--- Insufficient: neither percentile is known; fewer than two comparable blocks; too few runs for an interval of the
---        percentiles, or intervals that rule nothing out.
+-- Insufficient: neither percentile is known, or the only one that is does not differ; fewer than two comparable
+--        blocks; too few runs for an interval of the percentiles, or intervals that rule nothing out.
 -- Penalty: the longer percentile / the shorter one.
 -- Cannot see: why. What the device did differently in the same runs is mentioned; no cause is named. Percentiles beyond
 --        the 99th; the latency that an open load would have had: clients that wait for each operation hide part of a
@@ -29,7 +29,8 @@ WITH percentiles AS (
 -- The percentile that differs, or that may differ, and of two the one that differs more.
 tails AS (
     SELECT dbms, device, workload, knob, value,
-        bool_and(coalesce(is_even, false)) AS all_even,
+        count(*) AS known,
+        bool_and(coalesce(is_even, false)) AND known = 2 AS all_even,
         max_by(
             {
                 percentile: percentile, estimate: estimate, low: low, high: high, q_value: rank_q, differs: differs,
@@ -56,7 +57,8 @@ requests AS (
 
 judged AS (
     SELECT c.dbms, c.device, c.workload, v.watched, v.obstacle AS blind, t.* EXCLUDE (dbms, device, workload),
-        s.tail, s.other, s.all_even, changed, compared, one_sided, m.value_bytes, m.reference_bytes, m.value_flushes, m.reference_flushes,
+        s.tail, s.other, s.known, s.all_even, changed, compared, one_sided,
+        m.value_bytes, m.reference_bytes, m.value_flushes, m.reference_flushes,
         is_significant(t.estimate, t.q_value) AS matters,
         rules_out_effect(t.low, t.high)
             OR (NOT matters AND greatest(t.high, -t.low) <= s.tail.at_least / 2) AS is_level,
@@ -79,6 +81,7 @@ verdicts AS (
             WHEN is_mismatch OR matters OR all_even THEN NULL
             WHEN tail.low IS NULL THEN 'few_runs'
             WHEN differs THEN 'throughput'
+            WHEN known < 2 THEN 'one_percentile'
             ELSE 'noise'
         END AS obstacle
     FROM judged
