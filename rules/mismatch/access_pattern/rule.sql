@@ -14,8 +14,9 @@
 --        there: a declared order has no noise.
 -- None: the order of a file is kept, or changed to neither extreme, or by less than matters.
 -- Insufficient: what the workload asks for in order takes less than three calls of an operation on a file, from which on
---        order can be seen: it is inside the calls; the block layer was not watched by bpf, or events were lost, or most I/O of a shared device is of
---        unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
+--        order can be seen, or an unknown number: it is inside the calls; order is lost on the way, and the size of calls
+--        or requests is unknown, so calls may be merged; the block layer was not watched by bpf, or events were lost, or
+--        most I/O of a shared device is of unknown origin; the system calls were not watched; no file is known with enough calls and requests in three
 --        blocks' runs of the default configuration (each is reported once per case); a change of order that may be chance.
 -- Penalty: only where order is lost, and the device does clearly more sequential than random reads (or writes) of one
 --        size: how many times. What fewer and larger requests would gain, which only order permits, is not in it.
@@ -31,8 +32,8 @@ WITH judged AS (
         device_pattern = 'random'
             OR (device_pattern = 'mixed' AND op = 'read' AND device_share < getvariable('kept_share')) AS device_differs,
         asked_order = 'sequential' AND device_pattern <> 'sequential'
-            AND (calls_differ OR (device_differs AND NOT merged)) AS loses_order,
-        declared_order = 'sequential' AND loses_order AND calls_differ AND calls_per_op < 3 AS is_short,
+            AND (calls_differ OR (device_differs AND NOT coalesce(merged, false))) AS loses_order,
+        declared_order = 'sequential' AND loses_order AND calls_differ AND coalesce(calls_per_op < 3, true) AS is_short,
         asked_order = 'random' AND device_pattern <> 'random'
             AND 'sequential' IN (logical_pattern, device_pattern) AS gains_order,
         CASE
@@ -57,6 +58,7 @@ lacking AS (
             ) THEN 'no_calls'
             WHEN file IS NULL THEN 'few_calls'
             WHEN is_short THEN 'short'
+            WHEN changed_at = 'device' AND loses_order AND merged IS NULL THEN 'no_sizes'
             WHEN changed_at = 'device' AND abs(estimate) >= getvariable('min_effect')
                 AND NOT is_significant_share(estimate, q_value) THEN 'unclear'
         END AS obstacle
