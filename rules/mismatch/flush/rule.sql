@@ -10,8 +10,8 @@
 --        waits for other reasons may hide this one, counts decide: the slower one flushes more per operation,
 --        significantly, and these flushes can account for as much, within the busy time of the device and what CPU time
 --        leaves; and the additional flushes per second account for half of that or more, with the lower end of the 95 %
---        interval at a quarter or more. A slowdown by itself does not flush more often per second: if commits share a
---        flush, fewer of them do. The time of a flush is the average in the runs of each setting or, if no run has it,
+--        interval at a quarter or more; what each of the faster setting takes longer is taken off. A slowdown by itself
+--        does not flush more often per second: if commits share a flush, fewer of them do. The time of a flush is the average in the runs of each setting or, if no run has it,
 --        that of one after 4 KiB on this device. The time to fill units that writes filled in part is no cost of the
 --        flush, and is left to rule io_size: at most two units for each such write, and no more than one and what a
 --        flush takes longer than after 4 KiB.
@@ -47,18 +47,22 @@ compared AS (
         of_slower(t.estimate, reference_us, value_us) AS faster_measured_us,
         coalesce(measured_us, usual_us) AS flush_us,
         coalesce(faster_measured_us, flush_us) AS faster_us,
-        -- Without the filling of units: at most, and where several of them may be filled, at least.
+        -- The filling of units: at most, where several of them may be filled, and at least.
         coalesce(most_filling_us(
             flush_us, usual_us, write_unit_us, of_slower(t.estimate, value_partly_writes, reference_partly_writes)
         ), 0) AS most_fill_us,
         least(most_fill_us, coalesce(
             filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0
         )) AS fill_us,
+        coalesce(most_filling_us(
+            faster_us, usual_us, write_unit_us, of_slower(t.estimate, reference_partly_writes, value_partly_writes)
+        ), 0) AS faster_most_fill_us,
+        least(faster_most_fill_us, coalesce(
+            filling_us(faster_us, write_unit_us, of_slower(t.estimate, reference_partly, value_partly)), 0
+        )) AS faster_fill_us,
         flush_us - fill_us AS net_us,
         flush_us - most_fill_us AS least_net_us,
-        faster_us - coalesce(most_filling_us(
-            faster_us, usual_us, write_unit_us, of_slower(t.estimate, reference_partly_writes, value_partly_writes)
-        ), 0) AS faster_net_us,
+        faster_us - faster_most_fill_us AS faster_net_us,
         1e6 / t.reference AS us_before,
         1e6 / t.reference * exp(-t.estimate) AS us_after,
         abs(us_after - us_before) AS slow_us,
@@ -66,18 +70,22 @@ compared AS (
         -- Of hardly any writes with one of the two there is no ratio.
         CASE WHEN value_partly IS NOT NULL AND reference_partly IS NOT NULL THEN b.estimate END AS written,
         b.low AS written_low, b.high AS written_high,
-        slower_rate, faster_rate, margin, waited, waited_low, waited_high, left_open,
+        slower_rate, faster_rate, margin, waited, waited_low, waited_high, left_open, share_of_us,
         of_slower(t.estimate, value_waited_us, reference_waited_us) AS slower_waited_us,
         of_slower(t.estimate, reference_waited_us, value_waited_us) AS faster_waited_us,
         -sign(t.estimate) * (value_busy * us_after - reference_busy * us_before) AS more_busy_us,
         of_slower(t.estimate, value_busy, reference_busy) AS busy,
+        -- Where fewer flushes store as much, each takes longer: what a second of the faster setting has of them.
+        greatest(least_net_us, CASE WHEN measured_us IS NOT NULL AND faster_measured_us IS NOT NULL THEN least(
+            faster_us - faster_fill_us, 1e6 * of_slower(t.estimate, reference_busy, value_busy) / nullif(faster_rate, 0)
+        ) END) AS faster_cost_us,
         allowed_share(busy, t.estimate) AS allowed,
         not_on_cpu(t.estimate, slow_us, c.reference, c.low, c.high, serving) AS not_cpu
     FROM seen
     LEFT JOIN throughput t USING (dbms, device, workload)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN rates_of('flushes_per_op') USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('flush', may_hide(['flush'])) USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for(['flush'], may_hide(['flush'])) USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('write_bytes_per_op') b USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
@@ -88,12 +96,20 @@ shared AS (
     SELECT *, share_of_cause(
         -- Of what clients wait for a flush, filling units of the device is left to rule io_size.
         share_by_time(
-            waited * least_net_us / nullif(flush_us, 0), waited_low * least_net_us / nullif(flush_us, 0),
-            waited_high * net_us / nullif(flush_us, 0), left_open, getvariable('flush_share')
+            without_filling(waited, most_filled, faster_waited_us, faster_filled, share_of_us),
+            without_filling(waited_low, most_filled, faster_waited_us, faster_filled, share_of_us),
+            without_filling(waited_high, filled, faster_waited_us, faster_most_filled, share_of_us),
+            left_open, getvariable('flush_share')
         ),
-        share_by_counts(slower_rate, faster_rate, margin, least_net_us, least_net_us, estimate, least(allowed, 1))
+        share_by_counts(slower_rate, faster_rate, margin, least_net_us, faster_cost_us, estimate, least(allowed, 1))
     ) AS share
-    FROM compared
+    FROM (
+        SELECT *,
+            fill_us / nullif(flush_us, 0) AS filled, most_fill_us / nullif(flush_us, 0) AS most_filled,
+            faster_fill_us / nullif(faster_us, 0) AS faster_filled,
+            faster_most_fill_us / nullif(faster_us, 0) AS faster_most_filled
+        FROM compared
+    )
 ),
 
 judged AS (
@@ -129,7 +145,14 @@ judged AS (
                 AND coalesce(more_busy_us >= getvariable('flush_share') * slow_us, true),
             false
         ) AS may_be_longer,
-        most_fill_us - fill_us > 0.05 * flush_us AS may_fill_several,
+        most_fill_us - fill_us > 0.05 * flush_us
+            OR (share.by_time AND faster_most_fill_us - faster_fill_us > 0.05 * faster_us) AS may_fill_several,
+        -- More flushes, each shorter by so much that together they explain too little.
+        coalesce(
+            can_be AND faster_cost_us > net_us AND slower_flushes * net_us
+                - greatest(of_slower(estimate, flushes_before, flushes_before + more), 0) * faster_cost_us
+                < getvariable('flush_share') * slow_us, false
+        ) AS are_shorter,
         CASE WHEN share.by_time THEN share.high < getvariable('flush_share')
              ELSE most_us < getvariable('flush_share') * slow_us AND NOT may_be_fsync AND NOT may_be_longer
         END AS flushes_ruled_out
@@ -154,6 +177,7 @@ verdicts AS (
             WHEN matters AND may_fill_several AND (share.by_time OR slower_rate > faster_rate + margin) THEN 'several_units'
             WHEN share.by_time AND matters THEN 'noise_of_flushes'
             WHEN may_be_fsync AND is_part AND most_us < getvariable('flush_share') * slow_us THEN 'fsync'
+            WHEN are_shorter THEN 'shorter_flushes'
             WHEN can_be AND share.high < getvariable('flush_share') THEN 'seldom_busy'
             WHEN can_be THEN 'same_rate'
             WHEN matters AND slow_more * net_us + greatest(net_us - faster_net_us, 0)

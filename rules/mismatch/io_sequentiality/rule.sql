@@ -74,8 +74,7 @@ compared AS (
         random_sequential_ratio, usual_us,
         c.estimate AS cpu, c.low AS cpu_low, c.high AS cpu_high, c.q_value AS cpu_q,
         share_by_time(
-            computing.waited + coalesce(queueing.waited, 0), computing.waited_low + coalesce(queueing.waited_low, 0),
-            computing.waited_high + coalesce(queueing.waited_high, 0), computing.left_open, getvariable('cpu_share')
+            computing.waited, computing.waited_low, computing.waited_high, computing.left_open, getvariable('cpu_share')
         ) AS computing_share,
         computing_share['sure'] AS computed, computing_share['low'] AS computed_low,
         computing_share['high'] AS computed_high,
@@ -101,7 +100,10 @@ compared AS (
         -sign(t.estimate) * f.estimate AS more_flushes,
         coalesce(of_slower(t.estimate, value_us, reference_us), usual_us) AS flush_us,
         more_flushes * coalesce(flush_us, 0) AS flushing_us,
-        of_slower(t.estimate, f.low, -f.high) * flush_us AS least_flushing_us,
+        -- Where fewer flushes store as much, each takes longer.
+        of_slower(t.estimate, f.low, -f.high) * flush_us
+            - of_slower(t.estimate, f.reference, number_after(f.reference, f.estimate))
+                * greatest(of_slower(t.estimate, reference_us, value_us) - flush_us, 0) AS least_flushing_us,
         -- At most; the CPU time of these requests is not known.
         flushing_us + more_flushes * getvariable('request_cpu_us') AS most_flushing_us,
         -sign(t.estimate) * n.reference * (exp(n.estimate) - 1) * getvariable('request_cpu_us') AS most_writing_us,
@@ -114,9 +116,8 @@ compared AS (
     LEFT JOIN effects_on('read_sequential_share') r USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('flushes_per_op') f USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('writes_per_op') n USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('cpu', unfollowed()) computing USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('runnable', unfollowed()) queueing USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('flush', unfollowed()) flushing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for(['cpu', 'runnable'], unfollowed()) computing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for(['flush'], unfollowed()) flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
     LEFT JOIN asked USING (dbms, device, workload, knob, value)
     LEFT JOIN ordered USING (dbms, device, workload, knob, value)

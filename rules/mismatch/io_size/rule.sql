@@ -53,11 +53,9 @@ compared AS (
         r.slower_rate, r.faster_rate, r.margin,
         g.slower_rate AS slower_flushes, g.faster_rate AS faster_flushes, g.margin AS flushes_margin,
         flushing.waited AS flushing_share,
-        flushing.waited_low AS flushing_low,
-        waits.waited + coalesce(flushing.waited, 0) AS waited,
-        waits.waited_low + coalesce(flushing.waited_low, 0) AS waited_low,
-        waits.waited_high + coalesce(flushing.waited_high, 0) AS waited_high,
-        waits.left_open AS left_open,
+        flushing.waited_low AS flushing_low, flushing.share_of_us,
+        of_slower(t.estimate, flushing.reference_waited_us, flushing.value_waited_us) AS faster_waited_us,
+        waits.waited, waits.waited_low, waits.waited_high, waits.left_open,
         of_slower(t.estimate, value_busy, reference_busy) AS busy,
         of_slower(t.estimate, reference_busy, value_busy) AS faster_busy,
         of_slower(t.estimate, value_waited_writes, reference_waited_writes) AS waited_writes,
@@ -77,8 +75,8 @@ compared AS (
     LEFT JOIN effects_on('cpu_s_per_op') c USING (dbms, device, workload, knob, value)
     LEFT JOIN rates_of('unaligned_writes_per_op') r USING (dbms, device, workload, knob, value)
     LEFT JOIN rates_of('flushes_per_op') g USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('write', may_hide(['flush', 'write'])) waits USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('flush', may_hide(['flush', 'write'])) flushing USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for(['flush', 'write'], may_hide(['flush', 'write'])) waits USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for(['flush'], may_hide(['flush', 'write'])) flushing USING (dbms, device, workload, knob, value)
     LEFT JOIN flushes_behind USING (dbms, device, workload, knob, value)
     LEFT JOIN device_behind USING (dbms, device, workload, knob, value)
 ),
@@ -92,6 +90,13 @@ shared AS (
         of_slower(estimate, value_partly_writes, reference_partly_writes) AS partly_writes,
         most_filling_us(flush_us, usual_us, write_unit_us, partly_writes) AS most_fill_us,
         CASE WHEN partly IS NOT NULL THEN least(filling_us(flush_us, write_unit_us, partly), most_fill_us) END AS fill_us,
+        coalesce(of_slower(estimate, reference_us, value_us), flush_us) AS faster_us,
+        most_filling_us(
+            faster_us, usual_us, write_unit_us, of_slower(estimate, reference_partly_writes, value_partly_writes)
+        ) AS faster_most_fill_us,
+        least(faster_most_fill_us, coalesce(
+            filling_us(faster_us, write_unit_us, of_slower(estimate, reference_partly, value_partly)), 0
+        )) AS faster_fill_us,
         -sign(estimate) * flushes AS more_flushes,
         of_slower(estimate, flushes_high, -flushes_low) AS more_flushes_high,
         of_slower(estimate, flushes_low, -flushes_high) AS more_flushes_low,
@@ -140,13 +145,24 @@ judged AS (
         is_significant(estimate, q_value) AS matters,
         -- What flushes take without the filling of units: by the estimate, and surely.
         coalesce(
-            CASE WHEN by_time IS NOT NULL THEN flushing_share * (1 - coalesce(fill_us / flush_us, 0))
-                WHEN flushes_q <= getvariable('fdr') THEN more_flushes * (flush_us - fill_us) / nullif(slow_us, 0) END
+            CASE WHEN by_time IS NOT NULL THEN without_filling(
+                    flushing_share, coalesce(fill_us / flush_us, 0), faster_waited_us,
+                    coalesce(faster_most_fill_us / faster_us, 0), share_of_us
+                )
+                WHEN flushes_q <= getvariable('fdr')
+                THEN more_flushes * (flush_us - coalesce(fill_us, 0)) / nullif(slow_us, 0) END
                 > 1 - getvariable('fill_share'), false
         ) AS may_be_flushes,
         coalesce(
-            CASE WHEN by_time IS NOT NULL THEN flushing_low * (1 - most_fill_us / flush_us)
-                ELSE more_flushes_low * (flush_us - most_fill_us) / nullif(slow_us, 0) END
+            CASE WHEN by_time IS NOT NULL THEN without_filling(
+                    flushing_low, most_fill_us / flush_us, faster_waited_us, faster_fill_us / faster_us, share_of_us
+                )
+                -- Where fewer flushes store as much, each takes longer.
+                ELSE (more_flushes_low * (flush_us - most_fill_us) - greatest(
+                    of_slower(estimate, flushes_before, number_after(flushes_before, flushes)), 0
+                ) * CASE WHEN value_us + reference_us IS NOT NULL
+                    THEN greatest(faster_us - faster_fill_us - (flush_us - most_fill_us), 0) ELSE 0 END)
+                    / nullif(slow_us, 0) END
                 > 1 - getvariable('fill_share'), false
         ) AS by_flushes,
         are_flushes_unknown(by_time, flushes_q, more_flushes, flush_us) AS unknown_flushes,

@@ -36,24 +36,19 @@ throughput AS (
 -- that knows where the time comes from.
 waited AS (
     SELECT dbms, device, workload, knob, value,
-        coalesce(decides(
-            reading.waited + coalesce(faulting.waited, 0), reading.waited_high + coalesce(faulting.waited_high, 0),
-            reading.left_open, getvariable('read_share')
-        ), false) AS is_exact,
-        CASE WHEN is_exact THEN w.estimate + coalesce(f.estimate, 0) ELSE l.estimate END AS one,
-        CASE WHEN is_exact THEN w.low + coalesce(f.low, 0) ELSE l.low END AS one_low,
-        CASE WHEN is_exact THEN w.high + coalesce(f.high, 0) ELSE l.high END AS one_high,
+        coalesce(decides(waited, waited_high, w.left_open, getvariable('read_share')), false) AS is_exact,
+        CASE WHEN is_exact THEN more_us ELSE l.estimate END AS one,
+        CASE WHEN is_exact THEN more_us_low ELSE l.low END AS one_low,
+        CASE WHEN is_exact THEN more_us_high ELSE l.high END AS one_high,
         CASE WHEN is_exact THEN one ELSE m.estimate END AS other,
         CASE WHEN is_exact THEN one_low ELSE m.low END AS other_low,
         CASE WHEN is_exact THEN one_high ELSE m.high END AS other_high,
-        CASE WHEN is_exact THEN reading.left_open ELSE 0 END AS left_open
+        -- What hides an unknown time may hide all of it.
+        CASE WHEN is_exact THEN coalesce(w.left_open, 1) ELSE 0 END AS left_open
     FROM throughput
     LEFT JOIN effects_on('read_us_per_op') l USING (dbms, device, workload, knob, value)
     LEFT JOIN effects_on('read_busy_us_per_op') m USING (dbms, device, workload, knob, value)
-    LEFT JOIN effects_on('wait_read_us_per_op') w USING (dbms, device, workload, knob, value)
-    LEFT JOIN effects_on('wait_fault_us_per_op') f USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('read', may_hide(['read', 'fault'])) reading USING (dbms, device, workload, knob, value)
-    LEFT JOIN waited_for('fault', may_hide(['read', 'fault'])) faulting USING (dbms, device, workload, knob, value)
+    LEFT JOIN waited_for(['read', 'fault'], may_hide(['read', 'fault'])) w USING (dbms, device, workload, knob, value)
 ),
 
 compared AS (

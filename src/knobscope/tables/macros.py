@@ -50,6 +50,15 @@ MACROS: dict[str, str] = {
             CASE WHEN usual_us IS NOT NULL THEN unit_us + greatest(flush_us - usual_us, 0) END
         ) END
     """,
+    # What is left of a share of the lost time that clients wait for flushes, without the filling of units: a part of
+    # each wait, which differs between the settings.
+    "without_filling(waited_share, part_of_slower, waited_of_faster, part_of_faster, per_us)": """
+        waited_share * (1 - part_of_slower) - waited_of_faster * (part_of_slower - part_of_faster) * per_us
+    """,
+    # The sum over the chosen rows of a group: nothing of none, and unknown where that of any of them is.
+    "sum_of_all(x, chosen)": """
+        CASE WHEN coalesce(bool_and(x IS NOT NULL) FILTER (chosen), true) THEN coalesce(sum(x) FILTER (chosen), 0) END
+    """,
     # A fitted number after a change: what is left of it by rounding, or below nothing by noise, is nothing.
     "number_after(before, change)": """
         CASE WHEN before + change > 1e-9 * abs(before) THEN before + change WHEN before + change IS NOT NULL THEN 0 END
@@ -120,10 +129,12 @@ MACROS: dict[str, str] = {
         waited >= asked OR waited_high + left_open < asked OR (waited IS NOT NULL AND left_open < 0.1)
     """,
     # The same by the time that clients waited, with its interval, from `waited_for`; NULL where nobody watched waits,
-    # (of one block there is no interval), or where they leave it open whether the share is as large as asked for.
+    # (of one block there is no interval), or where they leave it open whether the share is as large as asked for. What
+    # hides an unknown time may hide all of it.
     "share_by_time(waited, waited_low, waited_high, left_open, asked)": """
         CASE WHEN waited_low IS NOT NULL AND decides(waited, waited_high, left_open, asked)
-             THEN {low: waited_low, sure: waited, high: waited_high + left_open, by_time: true} END
+             THEN {low: waited_low, sure: waited, high: coalesce(waited_high + left_open, greatest(waited_high, 1)),
+                   by_time: true} END
     """,
     # Time decides where it can.
     "share_of_cause(by_time, by_counts)": "coalesce(by_time, by_counts)",
@@ -148,7 +159,7 @@ MACROS: dict[str, str] = {
     # end of the interval), divided by the threads that serve them (one, where their number is unknown), is taken off.
     # Where CPU time is unknown, so is this.
     "not_on_cpu(estimate, slow_us, cpu_reference, cpu_low, cpu_high, serving)": """
-        CASE WHEN cpu_low IS NOT NULL
+        CASE WHEN cpu_reference + cpu_low + cpu_high IS NOT NULL
              THEN 1 - greatest(
                 0, -1e6 * cpu_reference * sign(estimate) * (exp(of_slower(estimate, cpu_high, cpu_low)) - 1)
              ) / nullif(coalesce(serving, 1) * slow_us, 0) END
@@ -212,9 +223,10 @@ TABLE_MACROS: dict[str, str] = {
         FROM waited JOIN runs USING (run_id) JOIN serving_threads() USING (dbms, device, workload)
         GROUP BY ALL
     """,  # noqa: S608 - a name of ours
-    # The share of the lost time that clients waited for a reason (`flush`, `write`, `read`, ...), with its interval,
-    # and the time per operation with each setting; no row where nobody watched waits. `left_open`: the share that they
-    # waited for reasons which may hide this one; `waited_high` allows for the noise of that.
+    # The share of the lost time that clients waited for some reasons (`flush`, `write`, `read`), with its interval;
+    # the time per operation with each setting, how much more it is with the value, and the share of the lost time that
+    # a microsecond is. No row where nobody watched waits. `left_open`: the share that they waited for reasons which may
+    # hide these; `waited_high` allows for the noise of that. Where the time for a reason is unknown, so are its sums.
     "waited_for(asked, hiding)": """
         WITH scaled AS (
             SELECT t.*, elsewhere / nullif(lost_share(estimate), 0) AS most_passed_on,
@@ -222,24 +234,28 @@ TABLE_MACROS: dict[str, str] = {
             FROM effects_on('throughput_ops') t
             JOIN serving_threads() USING (dbms, device, workload)
             LEFT JOIN waits_elsewhere() USING (dbms, device, workload)
-        ), others AS (
-            SELECT dbms, device, workload, knob, value,
-                coalesce(sum(greatest(scale * w.estimate, 0)) FILTER (is_wait_for(w.metric, hiding)), 0)
-                    + coalesce(sum(least(greatest(scale * w.estimate, 0), most_passed_on))
-                        FILTER (is_wait_for(w.metric, ['network'])), 0) AS left_open,
-                sqrt(sum(pow(scale * (w.high - w.low) / 2, 2)) FILTER (is_wait_for(w.metric, hiding))) AS left_margin
-            FROM scaled JOIN effects w USING (dbms, device, workload, knob, value)
-            WHERE is_wait_for(w.metric, hiding || ['network'])
-            GROUP BY ALL
+        ), parts AS (
+            SELECT s.dbms, s.device, s.workload, s.knob, s.value, scale, w.estimate, w.low, w.high, w.reference,
+                if(scale * w.estimate < 0, 0, scale * w.estimate) AS more, most_passed_on,
+                is_wait_for(w.metric, asked) AS is_asked, is_wait_for(w.metric, hiding) AS is_hiding,
+                is_wait_for(w.metric, ['network']) AS is_passed_on
+            FROM scaled s
+            JOIN effects w USING (dbms, device, workload, knob, value)
+            WHERE starts_with(w.metric, 'wait_')
         )
-        SELECT dbms, device, workload, knob, value, scale * w.estimate AS waited,
-            least(scale * w.low, scale * w.high) AS waited_low,
-            greatest(scale * w.low, scale * w.high) + coalesce(left_margin, 0) AS waited_high,
-            coalesce(left_open, 0) AS left_open,
-            number_after(w.reference, w.estimate) AS value_waited_us, w.reference AS reference_waited_us
-        FROM scaled
-        JOIN effects_on('wait_' || asked || '_us_per_op') w USING (dbms, device, workload, knob, value)
-        LEFT JOIN others USING (dbms, device, workload, knob, value)
+        SELECT dbms, device, workload, knob, value,
+            sum_of_all(scale * estimate, is_asked) AS waited,
+            sum_of_all(least(scale * low, scale * high), is_asked) AS waited_low,
+            sum_of_all(greatest(scale * low, scale * high), is_asked)
+                + coalesce(sqrt(sum(pow(scale * (high - low) / 2, 2)) FILTER (is_hiding)), 0) AS waited_high,
+            sum_of_all(more, is_hiding) + sum_of_all(least(more, most_passed_on), is_passed_on) AS left_open,
+            sum_of_all(number_after(reference, estimate), is_asked) AS value_waited_us,
+            sum_of_all(reference, is_asked) AS reference_waited_us,
+            sum_of_all(estimate, is_asked) AS more_us, sum_of_all(low, is_asked) AS more_us_low,
+            sum_of_all(high, is_asked) AS more_us_high, any_value(abs(scale)) AS share_of_us
+        FROM parts
+        GROUP BY ALL
+        HAVING bool_or(is_asked)
     """,
     # The share of the clients' time that they wait for any of some reasons with the default configuration, and the
     # share that they may; no row where nobody watched waits.
@@ -252,15 +268,14 @@ TABLE_MACROS: dict[str, str] = {
         )
         SELECT dbms, device, workload,
             any_value(level) FILTER (metric = 'throughput_ops') / 1e6 / any_value(serving) AS scale,
-            scale * sum(level) FILTER (is_wait_for(metric, reasons)) AS waiting,
-            waiting + scale * coalesce(sum(level) FILTER (is_wait_for(metric, unfollowed())), 0)
-                + coalesce(
-                    least(scale * sum(level) FILTER (is_wait_for(metric, ['network'])), any_value(elsewhere)), 0
-                ) AS possibly_waiting
+            scale * sum_of_all(level, is_wait_for(metric, reasons)) AS waiting,
+            waiting + scale * sum_of_all(level, is_wait_for(metric, unfollowed()))
+                + least(scale * sum_of_all(level, is_wait_for(metric, ['network'])), any_value(elsewhere))
+                AS possibly_waiting
         FROM levels
         JOIN serving_threads() USING (dbms, device, workload)
         LEFT JOIN waits_elsewhere() USING (dbms, device, workload)
         GROUP BY ALL
-        HAVING waiting IS NOT NULL
+        HAVING waiting IS NOT NULL AND bool_or(is_wait_for(metric, reasons))
     """,
 }
