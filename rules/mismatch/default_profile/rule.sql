@@ -20,10 +20,10 @@
 --        device back, and nearly as many requests are in flight as there are client threads (waiting_clients of them),
 --        whose operations read less than reads_at_once times each, so they never have more outstanding, or nobody knows
 --        how many client threads there are; whether depth does is unknown; flushes do, and may each fill several units;
---        all processors of the machine are busy for busy_processors of the time, or, without watched
---        waits, for as long as least_waiting leaves, so no device would make it much faster (unless clients, no more of
---        them than processors, were watched waiting for the device for least_waiting of their time: none of them waits
---        for a processor meanwhile); where waits were not watched, CPU time leaves clients less than least_waiting of
+--        all processors of the machine are busy for busy_processors of the time or, without watched waits, for as long
+--        as least_waiting leaves, or nobody knows how long, so no device would make it much faster (unless clients, no
+--        more of them than processors, were watched waiting for the device for least_waiting of their time: none of
+--        them waits for a processor meanwhile); where waits were not watched, CPU time leaves clients less than least_waiting of
 --        their time to wait for the device, or is unknown; where they were, clients were seen to wait for it for less,
 --        and may wait for it behind locks and threads that were not followed. CPU time is that of the block (its median
 --        run) in which it is longest, so that no verdict rests on how slow the machine was in the others.
@@ -145,15 +145,15 @@ judged AS (
             WHEN used > getvariable('most_used') THEN 'profile_too_low'
             WHEN is_mismatch AND coalesce(waiting_for_flushes, flushing) IS NULL THEN 'no_flushes'
             WHEN is_mismatch AND waiting_share IS NULL THEN 'no_cpu'
-            WHEN is_mismatch AND NOT coalesce(is_told, true) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
+            WHEN is_mismatch AND NOT coalesce(is_told, false) AND surely_waiting < getvariable('least_waiting') THEN 'hidden'
             WHEN is_mismatch AND waiting_share < getvariable('least_waiting') THEN 'computing'
             -- Time in which processors compute disappears with no device. A client that waits for the device needs none
             -- of them, and gets one afterwards where there are as many as clients (a count that was divided is rounded).
             WHEN is_mismatch AND NOT coalesce(
                 surely_waiting >= getvariable('least_waiting') AND threads <= round(cores), false
-            ) AND processors >= least(
+            ) AND coalesce(processors >= least(
                 getvariable('busy_processors'), CASE WHEN NOT coalesce(is_told, false) THEN 1 - getvariable('least_waiting') END
-            ) THEN 'processors'
+            ), true) THEN 'processors'
             -- While it is busy, at least one is in flight: a single client is always covered.
             WHEN is_mismatch AND held_by = 'depth' AND depth >= getvariable('waiting_clients') * threads
                 AND coalesce(reads_per_op, 0) < getvariable('reads_at_once') THEN 'few_clients'

@@ -119,7 +119,7 @@ cases_judged AS (
             WHEN obstacle IS NOT NULL THEN obstacle
             WHEN threads <= 1 AND coalesce(reads_per_op, 0) < getvariable('enough_reads')
                 AND coalesce(depth_one >= 0.5, true) THEN 'one_client'  -- else more is in flight than it waits for
-            WHEN s.runs IS NULL THEN 'no_depths'
+            WHEN s.runs IS NULL OR busy IS NULL THEN 'no_depths'
             WHEN busy < getvariable('least_busy') THEN 'idle'
             WHEN confined AND coalesce(freed, 0) = 0 AND NOT coalesce(does_no_more, false)
                 AND NOT is_seldom_waited AND coalesce(waiting, busy) < getvariable('least_waited') THEN 'seldom_waited'

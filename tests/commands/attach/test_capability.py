@@ -45,7 +45,8 @@ def window(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> P
     }
     return cast(
         Profile,
-        {"scope": "device", "monitor": "bpf", "lost_events": 0, "duration_s": 10.0, "cpu_s": 0.5, **rows, **more},
+        {"scope": "device", "monitor": "bpf", "lost_events": 0, "duration_s": 10.0, "cpu_s": 0.5}
+        | {"machine_cpu_share": 0.3, **rows, **more},
     )
 
 

@@ -37,6 +37,7 @@ def watched(writes: int, flushes: int, busy: float, depth: int, **more: Any) -> 
         "lost_events": 0,
         "duration_s": 10.0,
         "cpu_s": 0.5,
+        "machine_cpu_share": 0.3,
         "io_profile": [
             {"op": "write", "requests": writes, "bytes": 4096 * writes},
             {"op": "flush", "requests": flushes, "bytes": 0},
