@@ -15,7 +15,7 @@ from knobscope.commands.attach.diagnosis import AttachDocument, Diagnosis, Subje
 from knobscope.commands.attach.live import REFRESH_S, interruptible, show_live
 from knobscope.commands.attach.page import render_page
 from knobscope.commands.attach.program import identify
-from knobscope.commands.attach.settings import read_arguments
+from knobscope.commands.attach.settings import read_arguments, read_variables
 from knobscope.commands.attach.study import check_place, write_study
 from knobscope.commands.attach.sums import read_sums
 from knobscope.commands.attach.surroundings import Surroundings, read_surroundings
@@ -87,7 +87,7 @@ def _find_subject(args: argparse.Namespace) -> Subject:
     running = identify(target.pid, args.root)
     device = None if args.device is None else find_block_device(args.device)
     data = find_data(target.pid, target.began, device)
-    settings = read_arguments(running, target.pid)
+    settings = read_variables(running, target.pid) | read_arguments(running, target.pid)
     if args.connect is None:
         return Subject(target, running, data, settings)
     if running.dbms is None:

@@ -58,6 +58,17 @@ def read_command(pid: int) -> list[str]:
     return text.rstrip("\0").split("\0")
 
 
+def read_environment(pid: int) -> dict[str, str]:
+    """Return the variables with which a process was started; none where they are another user's. ProcessEndedError."""
+    try:
+        text = (PROC / str(pid) / "environ").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError) as gone:
+        raise ProcessEndedError(pid) from gone
+    except PermissionError:
+        return {}
+    return {name: value for name, mark, value in (word.partition("=") for word in text.split("\0")) if mark}
+
+
 @cache
 def _list_servers(root: Path) -> list[Dbms]:
     # A server is diagnosed wherever the user is: attach needs no checkout.

@@ -1,10 +1,10 @@
-"""The settings of a running server: as it answers, or as its command line says; and the knobs worth a try."""
+"""The settings of a running server: as it answers, as its command line and variables say; and the knobs worth a try."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from knobscope.commands.attach.program import Running, read_command
+from knobscope.commands.attach.program import Running, read_command, read_environment
 from knobscope.specs import Dbms, Knob, Value, value_text
 from knobscope.specs.models.dbms import is_factor
 from knobscope.specs.models.programs import is_between
@@ -47,6 +47,37 @@ def read_arguments(running: Running, pid: int) -> dict[str, str]:
         if mark and (knob := names.get(name.replace("-", "_"))) is not None:
             values[knob] = value
     return values
+
+
+def read_variables(running: Running, pid: int) -> dict[str, str]:
+    """Return the knobs that the environment of a server sets, where the spec writes them there."""
+    dbms = running.dbms
+    targets = {} if dbms is None else {name: target for name in dbms.knobs if (target := dbms.variable_of(name))}
+    if dbms is None or not targets:
+        return {}
+    environment, values = read_environment(pid), {}
+    for name, variable in targets.items():
+        if variable in environment and (value := _find_value(dbms, name, environment[variable])) is not None:
+            values[name] = value
+    return values
+
+
+def _find_value(dbms: Dbms, name: str, text: str) -> str | None:
+    """Return what a variable sets a knob to; where several knobs share one, the last of its parts that name this one.
+
+    In `{property},{knob}={value}` the first literal text separates the parts.
+    """
+    knob, writing = dbms.knobs[name], dbms.writing_of(name)
+    assert writing is not None  # noqa: S101 - it names the variable
+    template = writing.value.replace("{knob}", knob.alias or name).replace("{unit}", knob.unit or "")
+    head, is_shared, part = template.rpartition("{property}")
+    before, _, after = part.partition("{value}")
+    if is_shared and not head and (separator := before[:1]):
+        pattern, texts = f"{re.escape(before[1:])}(.*){re.escape(after)}", text.split(separator)
+    else:
+        pattern, texts = f"{re.escape(before)}(.*){re.escape(after)}", [text]
+    values = [match[1] for one in texts if (match := re.fullmatch(pattern, one))]
+    return values[-1] if values and not head else None
 
 
 def list_advice(running: Running, mechanisms: Sequence[str], settings: Mapping[str, str]) -> list[Advice]:
