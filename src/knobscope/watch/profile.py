@@ -59,6 +59,7 @@ class CountedThread(TypedDict):
     epoll: NotRequired[int | None]  # descriptor of its process that it waited in last
     written_bytes: NotRequired[int]  # that it made the kernel write; only without BPF, which knows the files
     write_calls: NotRequired[int]  # system calls that write, likewise
+    switches: NotRequired[int]  # times that it went to sleep, likewise
 
 
 class CountedWait(TypedDict):

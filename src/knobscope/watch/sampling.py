@@ -98,6 +98,8 @@ class _Thread:
     seen_s: float
     first_written: tuple[int, int]
     last_written: tuple[int, int]
+    first_switches: int
+    last_switches: int
     seen: Counter[_Key] = field(default_factory=Counter)
     places: Counter[tuple[str, str]] = field(default_factory=Counter)
     served: int = 0
@@ -114,6 +116,10 @@ class _Thread:
     def read_written(self, tid: int) -> None:
         """Read how much it has written up to now, if it is still there."""
         self.last_written = _read_written(self.pid, tid) or self.last_written
+
+    def read_switches(self, tid: int) -> None:
+        """Read how often it has given up its processor up to now, if it is still there."""
+        self.last_switches = max(self.last_switches, _read_switches(self.pid, tid))
 
     def read_names(self, tid: int) -> None:
         """Read its name and the command line of its process, which change after its birth, if they are still there."""
@@ -192,6 +198,7 @@ class WaitSampler:
             thread.read_times(tid)
             thread.read_names(tid)
             thread.read_written(tid)
+            thread.read_switches(tid)
 
     def _look(self, pids: Sequence[int], now_s: float) -> None:
         """Count what each thread sleeps in at this moment."""
@@ -202,7 +209,8 @@ class WaitSampler:
                 if (times := _read_times(pid, tid)) is None:
                     continue
                 written = _read_written(pid, tid) or (0, 0)
-                self._threads[tid] = _Thread(pid, now_s, times, times, now_s, written, written)
+                switches = _read_switches(pid, tid)
+                self._threads[tid] = _Thread(pid, now_s, times, times, now_s, written, written, switches, switches)
                 self._threads[tid].read_names(tid)
             found = self._find_reason(pid, tid)
             thread = self._threads[tid]
@@ -281,6 +289,7 @@ def _describe_thread(tid: int, thread: _Thread) -> CountedThread:
         "epoll": thread.epoll,
         "written_bytes": thread.last_written[0] - thread.first_written[0],
         "write_calls": thread.last_written[1] - thread.first_written[1],
+        "switches": thread.last_switches - thread.first_switches,
     }
 
 
@@ -322,6 +331,12 @@ def _read_written(pid: int, tid: int) -> tuple[int, int] | None:
     """Return the bytes that a thread made the kernel write, and its calls; None: it has ended, or we may not know."""
     lines = dict(line.split(": ") for line in _read(_PROC / str(pid) / "task" / str(tid) / "io").splitlines())
     return (int(lines["write_bytes"]), int(lines["syscw"])) if "write_bytes" in lines else None
+
+
+def _read_switches(pid: int, tid: int) -> int:
+    """Return how often a thread has slept; 0: it has ended."""
+    lines = _read(_PROC / str(pid) / "task" / str(tid) / "status").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:")), 0)
 
 
 def _read(path: Path) -> str:

@@ -161,7 +161,9 @@ def test_without_bpf_units_are_blamed_by_the_mean_size_of_writes(size: int, unit
     operations = {**window.operations, "write": replace(window.operations["write"], mean_bytes=size)}
     device = cast(DeviceProfile, {"write_unit_bytes": 32768, "write_unit_us": unit_us})
     window = replace(window, operations=operations)
-    assert judge(window, "flush", {"monitor": "procfs"}, device=device).at_fault == at_fault
+    said = judge(window, "flush", {"monitor": "procfs"}, device=device)
+    assert said.at_fault == at_fault
+    assert ("spends at least" in said.headline) == (at_fault == "unit"), "a flush may fill more than one"
 
 
 @pytest.mark.parametrize(

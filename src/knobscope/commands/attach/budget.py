@@ -1,7 +1,7 @@
 """Where the time of a server's sessions goes, from the waits of its threads."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -167,7 +167,7 @@ def read_budget(
     own = [row for row in profile["wait_threads"] if row["is_followed"]]
     classes = find_classes(own, patterns)
     sessions = [row for row in own if classes[row["tid"]] == SESSION]
-    if SESSION not in patterns and _pass_on(sessions, profile["waits"]):
+    if SESSION not in patterns and _pass_on(sessions, own, profile["waits"]):
         sessions = []
     threads = {row["tid"]: row for row in sessions or own}
     idle_reasons = _IDLE_REASONS if sessions else _POOL_REASONS
@@ -197,24 +197,29 @@ def read_budget(
         idle_us,
         by_reason,
         through,
-        _average_waits(profile),
+        _average_waits(profile, threads),
         has_one,
         idle_holders_us,
     )
 
 
-def _pass_on(sessions: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]) -> bool:
+def _pass_on(
+    sessions: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]
+) -> bool:
     """Whether the threads that clients wake leave most of the work to others, which they wake for it.
 
     A study compares with the latency of operations, which is not known here. What a session waits for through another
     thread is its own time: it does not pass that on.
     """
     numbers = {row["tid"] for row in sessions}
-    woken: dict[int, int] = defaultdict(int)  # a wait has a row for each of its parts
-    for row in waits:
-        if row["via"] in numbers and row["links"] == 1 and row["tid"] not in numbers:
-            woken[row["tid"]] = max(woken[row["tid"]], row["waits"])
-    if sum(woken.values()) < max(_PASSED_ON * sum(row["served"] for row in sessions), 1):
+    woken = _count_woken(numbers, waits)
+    least = _PASSED_ON * sum(row["served"] for row in sessions)
+    if any("switches" in row for row in own):  # without BPF: who wakes whom is not seen, only how often each sleeps
+        switches = {row["tid"]: row["switches"] for row in own}
+        locked = {row["tid"] for row in waits if row["reason"] == "lock" and not row["links"]}
+        woken = {tid: count for tid, count in switches.items() if tid in locked - numbers}
+        least = _WAITING * sum(switches[tid] for tid in numbers)
+    if sum(woken.values()) < max(least, 1):
         return False
     own_us = sum(row["time_us"] for row in waits if row["tid"] in numbers and row["reason"] not in _IDLE_REASONS)
     others_us = sum(
@@ -225,11 +230,32 @@ def _pass_on(sessions: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str,
     return bool(others_us > own_us)
 
 
-def _average_waits(profile: Mapping[str, Any]) -> dict[str, float]:
-    """Return the mean length of a direct wait for the device, of any thread."""
+def _count_woken(numbers: Container[int], waits: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Return how often these threads wake each other one; a wait has a row for each of its parts."""
+    woken: dict[int, int] = defaultdict(int)
+    for row in waits:
+        if row["via"] in numbers and row["links"] == 1 and row["tid"] not in numbers:
+            woken[row["tid"]] = max(woken[row["tid"]], row["waits"])
+    return woken
+
+
+def _average_waits(profile: Mapping[str, Any], threads: Container[int]) -> dict[str, float]:
+    """Return the mean length of a direct wait for the device, of any thread.
+
+    Where these threads wait for most of it through a thread of the kernel, as that of a journal, theirs is not known.
+    """
+    kernel = {row["tid"] for row in profile["wait_threads"] if not row["is_followed"]}
+    shares: dict[str, list[float]] = defaultdict(lambda: [0, 0])
+    for row in profile["waits"]:
+        if row["tid"] in threads:
+            shares[_FAULTS.get(row["reason"], "other")][bool(row["links"] and row["via"] in kernel)] += row["time_us"]
     sums: dict[str, list[float]] = defaultdict(lambda: [0, 0])
     for row in profile.get("wait_files", []):
         fault = _FAULTS.get(row["reason"], "other")
         sums[fault][0] += row["waits"]
         sums[fault][1] += row["time_us"]
-    return {fault: time_us / waits for fault, (waits, time_us) in sums.items() if waits}
+    return {
+        fault: time_us / waits
+        for fault, (waits, time_us) in sums.items()
+        if waits and shares[fault][True] <= shares[fault][False]
+    }

@@ -147,16 +147,17 @@ def _find_unit(fault: str, evidence: Evidence) -> Cause | None:
     flush_us, fill_us = _measure_filling(evidence)
     if fault not in _WRITES or fill_us <= _LARGE * flush_us:
         return None
+    bound = "at least " if evidence.profile["monitor"] == "procfs" else ""  # not seen: how many a flush fills
     return Cause(
         "unit",
         f"small writes hold the server back: of the {format_micros(flush_us)} of a flush the device spends "
-        f"{format_micros(fill_us)} on filling units of {format_size(evidence.unit)} that were written in part",
+        f"{bound}{format_micros(fill_us)} on filling units of {format_size(evidence.unit)} that were written in part",
         ("fewer, larger writes between flushes", "a device with power-loss protection"),
     )
 
 
 def _measure_filling(evidence: Evidence) -> tuple[float, float]:
-    """Return how long a flush takes and what of that fills units, without BPF by the mean size of writes."""
+    """Return how long a flush takes and what of that fills units: without BPF one of them, if writes are small."""
     for finding in evidence.findings:
         facts = json.loads(finding["evidence"] or "{}")
         if facts.get("fill_us"):
