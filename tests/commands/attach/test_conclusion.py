@@ -47,6 +47,7 @@ def facts(
     ("window", "at_fault", "words"),
     [
         (facts(flushes=600, writes=600, busy_share=0.7), "flush", "600 flushes/s of 1 ms each; one request in flight"),
+        (facts(flushes=480, writes=300, busy_share=0.7), "flush", "480 flushes/s of 1 ms each"),
         (facts(reads=9000, busy_share=0.9), "one_read", "one request in flight"),
         (facts(reads=9000, busy_share=0.9, one_share=0.1, depth=7.0), "read", "7.0 requests in flight"),
         (facts(writes=20000, busy_share=0.95, depth=30.0, one_share=0.0), "write", "20,000 writes/s"),

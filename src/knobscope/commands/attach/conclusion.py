@@ -102,6 +102,7 @@ def _judge(facts: Facts) -> str:
         (facts.is_idle and (facts.foreign_share or 0) >= _NEIGHBOURS, "neighbour"),
         (facts.flushing_share >= _LARGE, "flush" if writes.in_flight <= flush.in_flight else "write"),
         (busy < _LARGE, "cpu" if cores >= _LARGE or (facts.machine_share or 0) >= _FULL_MACHINE else "other"),
+        (flush.in_flight > max(reads.in_flight, writes.in_flight), "flush"),
         (reads.in_flight < writes.in_flight, "write"),
         (facts.has_one, "one_read"),
     )
