@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 import yaml
+from waiting import wait_until
 
 from knobscope.errors import UserError
 from knobscope.servers import (
@@ -110,6 +111,24 @@ def test_a_path_can_be_a_part_of_a_url(written: Dbms, tmp_path: Path, text: str)
         expected = f"ldapi://{socket}%2Fs" if "socket" in text else f"{{{tmp_path}}} {config}"
         assert instance.fill(spec.generators["bench"][0]) == expected
         assert "/" not in config
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not Path("/usr/sbin/slapd").exists(), reason="slapd is not installed")
+def test_a_server_is_reached_at_a_url_that_names_its_socket(written: Dbms, tmp_path: Path) -> None:
+    spec = changed(written, generators={"bench": ["ldapi://{socket:url}%2Fs"]})
+    with open_instance(spec, tmp_path) as instance:
+        url, configuration = instance.fill(spec.generators["bench"][0]), instance.config / "slapd.conf"
+        configuration.write_text("include /etc/ldap/schema/core.schema\n")
+        configuration.chmod(0o644)
+        server = instance.start(["/usr/sbin/slapd", "-d", "0", "-f", str(configuration), "-h", url])
+        search = ["/usr/bin/ldapsearch", "-x", "-H", url, "-s", "base", "-b", ""]
+        try:
+            assert wait_until(lambda: server.poll() is not None or instance.start(search).wait(30) == 0)
+            assert server.poll() is None
+        finally:
+            server.terminate()
+            server.wait(30)
 
 
 def test_a_command_is_asked_and_its_failure_has_its_words(written: Dbms, tmp_path: Path) -> None:
