@@ -6,13 +6,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from cgroups import find_cgroup2, find_cgroups
-from loop_devices import Fio, Gated, Loop, open_loop, row_of, watch_jobs
+from loop_devices import Fio, Gated, Loop, row_of, run, watch_jobs
 from waiting import PATIENCE_S, wait_until
 
+from knobscope.devices import BlockDevice, find_block_device
 from knobscope.watch import WatchFailedError, open_watch
 from knobscope.watch.monitor import MonitorUnavailableError, MonitorWatch
 
@@ -175,14 +177,17 @@ def test_wrong_order_and_unknown_processes_are_refused(watch: MonitorWatch) -> N
 
 
 def test_device_that_disappears_ends_the_monitor(tmp_path: Path) -> None:
-    with open_loop(tmp_path / "image", 16) as loop, MonitorWatch(loop.block, 4096, "device") as watch:
-        subprocess.run(["losetup", "--detach", loop.node], check=True)
-        try:
+    image = tmp_path / "image"
+    with ExitStack() as attached:
+        with image.open("w") as file:
+            os.truncate(file.fileno(), 16 << 20)
+        node = run("losetup", "--find", "--show", image)
+        attached.callback(run, "losetup", "--detach", node)
+        with MonitorWatch(find_block_device(Path(node)), 4096, "device") as watch:
+            attached.close()  # once: from here on the node may be another process's
             assert watch._process.wait(PATIENCE_S) == 3
             with pytest.raises(WatchFailedError, match="is gone or has another medium"):
                 watch.begin()
-        finally:
-            subprocess.run(["losetup", loop.node, tmp_path / "image"], check=True)  # for the fixture to detach
 
 
 def test_bio_based_device_is_not_observable() -> None:
@@ -190,7 +195,5 @@ def test_bio_based_device_is_not_observable() -> None:
     if not devices:
         pytest.skip("this machine has no bio-based device (zram, device-mapper)")
     major, minor = (devices[0] / "dev").read_text().strip().split(":")
-    from knobscope.devices import BlockDevice
-
     with pytest.raises(MonitorUnavailableError, match="bio-based"):
         MonitorWatch(BlockDevice(devices[0].name, int(major), int(minor)), 4096, "device")
