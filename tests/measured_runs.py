@@ -33,14 +33,9 @@ def measure_once(
 
 
 def load_and_measure(
-    dbms: Dbms,
-    workload: Workload,
-    scratch: Path,
-    configuration: dict[str, Value],
-    loaded_by: Dbms | None = None,
-    **options: Any,
+    dbms: Dbms, workload: Workload, scratch: Path, configuration: dict[str, Value], **options: Any
 ) -> Any:
     """Return the record of a run on data that is loaded for it; options of `measure_once`."""
     loaded = load_values_of(dbms, configuration)
-    snapshot = prepare_snapshot(loaded_by or dbms, workload, loaded, scratch, options.get("generator"))
+    snapshot = prepare_snapshot(dbms, workload, loaded, scratch, options.get("generator"))
     return measure_once(dbms, workload, scratch, snapshot, configuration, **options)

@@ -61,14 +61,14 @@ def _time(file: Path, length: int, *, write: bool, flush: bool) -> Latencies:
         os.close(descriptor)
 
 
-def time_reads(file: Path, length: int = 4096) -> Latencies:
+def time_reads(file: Path) -> Latencies:
     """Yield the latencies of reads, without end."""
-    return _time(file, length, write=False, flush=False)
+    return _time(file, 4096, write=False, flush=False)
 
 
-def time_writes(file: Path, length: int = 4096) -> Latencies:
+def time_writes(file: Path) -> Latencies:
     """Yield the latencies of writes, without end."""
-    return _time(file, length, write=True, flush=False)
+    return _time(file, 4096, write=True, flush=False)
 
 
 def time_flushes(file: Path, length: int = 4096) -> Latencies:

@@ -91,10 +91,10 @@ def test_a_missed_start_is_made_good_at_the_issue(scenarios: dict[str, Row]) -> 
 Flight = tuple[int, int, int]  # issued, ended, seen to end
 
 
-def describe_flights(flights: list[Flight], *, is_true: bool, total: int = 100) -> list[Row]:
+def describe_flights(flights: list[Flight], *, is_true: bool) -> list[Row]:
     """Return the depth over time of requests in flight, by their true ends or by those that were seen."""
     spans = [(issued, ended if is_true else seen) for issued, ended, seen in flights]
-    depths = Counter(sum(begin <= now < end for begin, end in spans) for now in range(total))
+    depths = Counter(sum(begin <= now < end for begin, end in spans) for now in range(100))
     return [{"queue": -1, "depth": depth, "time_ns": time_ns} for depth, time_ns in depths.items()]
 
 

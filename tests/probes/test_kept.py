@@ -35,9 +35,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "kept"
 
 
-def keep_twice(made_of: Sequence[str] = ("source",)) -> tuple[Any, Any]:
+def keep_twice() -> tuple[Any, Any]:
     make = Maker()
-    return kept.keep("test", made_of, make), kept.keep("test", made_of, make)
+    return kept.keep("test", ("source",), make), kept.keep("test", ("source",), make)
 
 
 def test_it_is_made_once(folder: Path) -> None:

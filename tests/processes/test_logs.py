@@ -23,16 +23,16 @@ print(read_tail(Path(sys.argv[1]), 2), (peak_kib() - before) >> 10, sep="|")
 """
 
 
-def write_log(path: Path, gib: int) -> None:
+def write_log(path: Path) -> None:
     """Write a log that is mostly a hole."""
     with path.open("wb") as log:
         log.write(b"first\n")
-        log.seek(gib << 30)
+        log.seek(8 << 30)
         log.write(b"\nlast but one\nlast\n")
 
 
 def test_the_end_of_a_log_of_8_gib_takes_little_memory(tmp_path: Path) -> None:
-    write_log(tmp_path / "log", 8)
+    write_log(tmp_path / "log")
     done = subprocess.run(
         [sys.executable, "-c", _READER, str(tmp_path / "log")], capture_output=True, text=True, check=True
     )
@@ -45,7 +45,7 @@ def test_the_end_of_a_log_of_8_gib_takes_little_memory(tmp_path: Path) -> None:
 def test_what_a_client_with_a_log_of_8_gib_said_last_is_reported(tmp_path: Path) -> None:
     log = tmp_path / "log"
     client = Client(["sh", "-c", "exit 1"], log, tmp_path, subprocess.Popen)
-    write_log(log, 8)
+    write_log(log)
     with pytest.raises(GeneratorError) as failure:
         client.wait_for("loaded", 30)
     client.stop()

@@ -26,8 +26,8 @@ time.sleep(600)
 """
 
 
-def wait_for_pids(path: Path, count: int) -> list[int]:
-    assert wait_until(lambda: path.exists() and len(path.read_text().splitlines()) == count)
+def wait_for_pids(path: Path) -> list[int]:
+    assert wait_until(lambda: path.exists() and len(path.read_text().splitlines()) == 2)
     return [int(line) for line in path.read_text().split()]
 
 
@@ -90,7 +90,7 @@ def test_a_script_without_its_interpreter_names_it(tmp_path: Path) -> None:
 
 def test_a_daemon_ends_with_the_command(tmp_path: Path) -> None:
     process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
-    pids = wait_for_pids(tmp_path / "pids", 2)
+    pids = wait_for_pids(tmp_path / "pids")
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
     assert wait_gone(pids) == []
@@ -98,7 +98,7 @@ def test_a_daemon_ends_with_the_command(tmp_path: Path) -> None:
 
 def test_usr1_kills_everything(tmp_path: Path) -> None:
     process = supervise([sys.executable, "-c", FAMILY, str(tmp_path / "pids")])
-    pids = wait_for_pids(tmp_path / "pids", 2)
+    pids = wait_for_pids(tmp_path / "pids")
     process.send_signal(signal.SIGUSR1)
     assert process.wait(PATIENCE_S) == 137
     assert wait_gone(pids) == []
@@ -130,7 +130,7 @@ def test_kill_9_of_starter_or_keeper_leaves_no_command(tmp_path: Path, victim: s
     starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert starter.stdout is not None
     keeper = int(starter.stdout.readline())
-    pids = wait_for_pids(tmp_path / "pids", 2)
+    pids = wait_for_pids(tmp_path / "pids")
     inner = int(Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()[0])
     try:
         killed = {"starter": starter.pid, "keeper": keeper, "inner keeper": inner}[victim]
@@ -156,7 +156,7 @@ def test_a_job_ends_with_the_pipeline_that_was_killed(tmp_path: Path) -> None:
         env={**os.environ, PIPELINE_VARIABLE: str(pipeline.pid)},
         start_new_session=True,
     )
-    pids = wait_for_pids(tmp_path / "pids", 2)
+    pids = wait_for_pids(tmp_path / "pids")
     pipeline.kill()
     pipeline.wait()
     assert job.wait(PATIENCE_S) == 137

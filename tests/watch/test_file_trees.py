@@ -55,11 +55,11 @@ def write_file(path: Path, blocks: int) -> Path:
     return path
 
 
-def address_row(file: Path, block: int, requests: int = 1, op: str = "write") -> Row:
+def address_row(file: Path, block: int, requests: int = 1) -> Row:
     """A request of a block of a file as the kernel sees it when it cannot tell the file."""
     (extent,) = (e for e in inspect_file(file).extents if e.offset <= block * 4096 < e.offset + e.length)
     sector = (extent.address + block * 4096 - extent.offset) // 512
-    return {"op": op, "sector": sector, "requests": requests, "bytes": requests * 4096}
+    return {"op": "write", "sector": sector, "requests": requests, "bytes": requests * 4096}
 
 
 @pytest.fixture(scope="module", params=["ext4", "xfs"])

@@ -45,8 +45,8 @@ def pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     return Pipeline(load_study(path, ROOT, runnable=False), str(path))
 
 
-def write_fit(pipeline: Pipeline, case: str, round_: int, *, stopped: bool) -> Path:
-    path = Path(f"{pipeline.results}/{case}/fit/{round_}.json")
+def write_fit(pipeline: Pipeline, case: str, *, stopped: bool) -> Path:
+    path = Path(f"{pipeline.results}/{case}/fit/0.json")
     write_sealed(path, {"stopped": stopped, "r2_splits": [0.99]})
     return path
 
@@ -59,8 +59,8 @@ def test_each_case_goes_on_by_itself(pipeline: Pipeline) -> None:
     for case, function in zip(names, functions, strict=True):
         with pytest.raises(NotEvaluatedError, match=f"{case}/fit/0.json"):
             function({})
-    write_fit(pipeline, names[0], 0, stopped=False)
-    last = write_fit(pipeline, names[1], 0, stopped=True)
+    write_fit(pipeline, names[0], stopped=False)
+    last = write_fit(pipeline, names[1], stopped=True)
     with pytest.raises(NotEvaluatedError, match=f"{names[0]}/fit/1.json"):
         functions[0]({})
     assert functions[1]({}) == [str(last)]
@@ -78,10 +78,10 @@ def test_a_corrected_tier_asks_anew_how_often_the_sweep_measures(pipeline: Pipel
 def test_a_fit_is_asked_for_once_and_read_again_when_it_is_made_anew(pipeline: Pipeline) -> None:
     checkpoints = SimpleNamespace(select=Select(pipeline.results))
     case = str(pipeline.cases[0])
-    first = write_fit(pipeline, case, 0, stopped=True)
+    first = write_fit(pipeline, case, stopped=True)
     assert [pipeline.last_fit(checkpoints, case) for _ in range(3)] == [str(first)] * 3
     assert checkpoints.select.asked == [(case, 0)]
-    write_fit(pipeline, case, 0, stopped=False)
+    write_fit(pipeline, case, stopped=False)
     os.utime(first, ns=(1, 1))  # a clock that was set back
     with pytest.raises(NotEvaluatedError, match=f"{case}/fit/1.json"):
         pipeline.last_fit(checkpoints, case)

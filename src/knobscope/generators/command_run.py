@@ -19,7 +19,7 @@ from knobscope.generators.failure import GeneratorError
 from knobscope.generators.output import Output
 from knobscope.generators.parsers import read_output
 from knobscope.generators.results import LoadResult
-from knobscope.generators.ycsb import Connected
+from knobscope.generators.ycsb import LOAD_S, Connected
 from knobscope.processes import MOST_BYTES, find_complaint, hand_over
 from knobscope.servers import Configuration, Instance, fill_program
 from knobscope.specs import Generator, Moment, Value, Workload, find_paths
@@ -114,13 +114,13 @@ def _plain(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def load_data(call: GeneratorCall, *, timeout: float = 3600) -> None:
+def load_data(call: GeneratorCall) -> None:
     """Make the data with the generator's own commands; raises GeneratorError with its words when one fails."""
     call.write_files()
     for command in call.generator.load:
         process = _Process(call.fill(command, "init"), "init", call, call.instance.start)
         try:
-            process.finish(timeout)
+            process.finish(LOAD_S)
         finally:
             process.stop()
 

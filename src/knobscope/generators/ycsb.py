@@ -14,8 +14,10 @@ from knobscope.generators.results import SESSIONS, LoadResult, parse_result, par
 from knobscope.generators.session import Session
 from knobscope.processes import read_foreign
 
-#: Limit for checking the data of a run: sums over all of it.
+#: Limits for loading, for checking the data of a run (sums over all of it), and for looking for rows that a kill lost.
+LOAD_S = 3600
 _CHECK_S = 600
+_LOOK_S = 300
 #: Times of the client are whole milliseconds.
 _CLOCK_S = 0.001
 
@@ -32,15 +34,13 @@ class Connected:
     disagree: Mapping[str, Sequence[str]]
 
 
-def load_records(
-    session: Session, schema: Sequence[str], supervise: Supervise = subprocess.Popen, *, timeout: float = 3600
-) -> int:
+def load_records(session: Session, schema: Sequence[str], supervise: Supervise = subprocess.Popen) -> int:
     """Create the table with the statements `schema`, load `recordcount` records, count them and return the count.
 
-    Raises GeneratorError when that takes longer than `timeout` seconds or a record is missing.
+    Raises GeneratorError when that takes longer than an hour or a record is missing.
     """
     with _start(session, "-load", {}, schema, supervise) as client:
-        return int(client.wait_for("loaded", timeout)["records"])
+        return int(client.wait_for("loaded", LOAD_S)["records"])
 
 
 def read_back(session: Session, supervise: Supervise = subprocess.Popen, *, timeout: float = 60) -> Connected:
@@ -65,7 +65,7 @@ class Witness(AbstractContextManager["Witness"]):
         A row is lost when the server had acknowledged it and does not have it any more. Raises GeneratorError also
         when rows were refused before a time (seconds since 1970) at which the server still lived.
         """
-        event = self._client.wait_for("witnessed", timeout)
+        event = self._client.wait_for("witnessed", _LOOK_S)
         if event["end_ms"] / 1000 < killed_after - _CLOCK_S:
             raise GeneratorError("failed", "a row was refused before the server was killed", self._client.log_tail())
         return int(event["lost"]), event["lost_ns"] / 1e9
@@ -97,11 +97,11 @@ class RowWriter(AbstractContextManager["RowWriter"]):
         self._client.stop()
 
 
-def count_lost(session: Session, rows: int, supervise: Supervise = subprocess.Popen, *, timeout: float = 300) -> int:
+def count_lost(session: Session, rows: int, supervise: Supervise = subprocess.Popen) -> int:
     """Return how many of the rows that a RowWriter had acknowledged are gone; GeneratorError: it cannot ask."""
     own = {"knobscope.witness": "look", "knobscope.witness.rows": str(rows)}
     with _start(session, "-t", own, (), supervise) as client:
-        return int(client.wait_for("witnessed", timeout)["lost"])
+        return int(client.wait_for("witnessed", _LOOK_S)["lost"])
 
 
 class YcsbRun(AbstractContextManager["YcsbRun"]):

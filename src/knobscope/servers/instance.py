@@ -237,7 +237,7 @@ class Instance:
         """Return a text under `writing` filled for a knob and its value; `before`: what its property says so far."""
         knob = self.dbms.knobs[name]
         home = self.homes.get(name)
-        written = self.dbms.write(name, value) if home is None else str(home.path)
+        written = self.dbms.write(value) if home is None else str(home.path)
         names = {"knob": knob.alias or name, "value": written, "unit": knob.unit or "", "property": before}
         return template.format(**self.placeholders, **names)
 

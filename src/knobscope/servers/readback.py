@@ -114,7 +114,7 @@ def compare_effective(
     differing = {}
     for name, value in configuration.items():
         answer = effective.get(name)
-        rows.append({"knob": name, "requested": dbms.write(name, value), "effective": answer})
+        rows.append({"knob": name, "requested": dbms.write(value), "effective": answer})
         knob = dbms.knobs[name]
         is_checkable = answer is not None or (knob.readable and dbms.readback.way is not None)
         if is_checkable and (answer is None or not _is_same(dbms, knob, value, answer)):
@@ -131,7 +131,7 @@ def _describe_difference(
     answer = "is not read back" if row["effective"] is None else f"reads back {row['effective']}"
     if row["effective"] is None and (similar := _find_similar(row["knob"], list(effective))):
         way += f", which has {list_names(similar)}"
-    wanted = "" if expected is None else f"; `reads_back` expects {dbms.write(row['knob'], expected)}"
+    wanted = "" if expected is None else f"; `reads_back` expects {dbms.write(expected)}"
     return f"{row['knob']}={row['requested']} {answer} ({way}{wanted})"
 
 

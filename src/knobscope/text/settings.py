@@ -54,7 +54,7 @@ def _describe(dbms: Dbms, name: str, value: Value) -> tuple[str, list[str]]:
 
 def _write(dbms: Dbms, name: str, value: Value, writing: Writing) -> Iterator[str]:
     knob = dbms.knobs[name]
-    names = _Names(knob=knob.alias or name, value=dbms.write(name, value), unit=knob.unit or "", property="…")
+    names = _Names(knob=knob.alias or name, value=dbms.write(value), unit=knob.unit or "", property="…")
     if writing.by_value is not None:
         fragment = writing.of_value(value) or []
         texts = [yaml.safe_dump(fragment, sort_keys=False).strip()] if isinstance(fragment, dict) else list(fragment)

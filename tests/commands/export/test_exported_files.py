@@ -293,7 +293,7 @@ def test_all_formats_hold_the_same_space_by_value(make: Make, tmp_path: Path) ->
             assert mlos.default == exported["default"][parameter.name] == parameter.default
         else:
             assert tuple(read.choices) == tuple(drawn.choices) == parameter.choices
-            assert list(mlos.categories) == [space.dbms.write(parameter.name, value) for value in parameter.choices]
+            assert list(mlos.categories) == [space.dbms.write(value) for value in parameter.choices]
             assert read.default_value == exported["default"][parameter.name] == parameter.default
 
 

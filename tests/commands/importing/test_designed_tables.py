@@ -18,9 +18,9 @@ from knobscope.specs import Knob, load_study
 CASE = ("--set", "dbms=mydb", "--set", "device=disk", "--set", "tier=nvme_ssd", "--set", "workload=load")
 
 
-def make_sample(rows: int = 120) -> pd.DataFrame:
+def make_sample() -> pd.DataFrame:
     """Return a random sample of 50 knobs: `sync` and `cache` matter, `pool` has ever new values."""
-    rng = np.random.default_rng(3)
+    rng, rows = np.random.default_rng(3), 120
     table = pd.DataFrame({f"idle{number}": rng.integers(0, 3, rows) for number in range(47)})
     table["sync"] = rng.choice(["off", "on"], rows)
     table["cache"] = rng.choice([8, 16, 32], rows)

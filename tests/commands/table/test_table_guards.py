@@ -10,9 +10,9 @@ from knobscope.commands.table.rank import rank_table
 from knobscope.statistics.design import Settings
 
 
-def design(rows: int = 190, knobs: int = 30, seed: int = 5) -> tuple[pd.DataFrame, np.ndarray]:
+def design(rows: int = 190, knobs: int = 30) -> tuple[pd.DataFrame, np.ndarray]:
     """Independent knobs, of which k0 halves the speed."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(5)
     frame = pd.DataFrame({f"k{number}": rng.integers(0, 2 + number % 4, rows) for number in range(knobs)})
     return frame, 100 / (1 + frame.k0.to_numpy()) * np.exp(rng.normal(0, 0.05, rows))
 
@@ -21,11 +21,11 @@ def guard(frame: pd.DataFrame, response: np.ndarray) -> Guards:
     return find_guards(Settings.from_frame(frame, list(frame)), response)
 
 
-def two_places(rows: int = 190, knobs: int = 60, seed: int = 3) -> tuple[pd.DataFrame, np.ndarray]:
+def two_places() -> tuple[pd.DataFrame, np.ndarray]:
     """A tuner that stays around a slow configuration, then around a fast one; a low `size` alone says which."""
-    rng = np.random.default_rng(seed)
+    rng, rows = np.random.default_rng(3), 190
     early = np.arange(rows) < rows // 3
-    frame = pd.DataFrame({f"k{number}": early ^ (rng.random(rows) < 0.02) for number in range(knobs)}).astype(int)
+    frame = pd.DataFrame({f"k{number}": early ^ (rng.random(rows) < 0.02) for number in range(60)}).astype(int)
     frame["size"] = np.round(2.0 ** np.where(early, rng.uniform(0, 3, rows), rng.uniform(3.2, 20, rows)), 3)
     return frame, np.where(early, 25.0, 1.0) * np.exp(rng.normal(0, 0.1, rows))
 

@@ -95,9 +95,9 @@ def test_too_few_runs_have_no_interval(make_study: Make) -> None:
     assert "too few runs to tell an effect from noise" in row["sentence"]
 
 
-def judge_devices(root: Path, truth: dict[tuple[str, ...], Truth], seed: int, count: int = 10) -> pd.DataFrame:
+def judge_devices(root: Path, truth: dict[tuple[str, ...], Truth], seed: int) -> pd.DataFrame:
     """Return the findings of a study of several devices, each a case of its own with noise of its own."""
-    maker = StudyMaker(root, devices=[f"nvme-{number}" for number in range(count)], truth=truth, seed=seed, **NOISY)
+    maker = StudyMaker(root, devices=[f"nvme-{number}" for number in range(10)], truth=truth, seed=seed, **NOISY)
     specs = maker.specs()
     files, database = maker.files(specs), root / "study.duckdb"
     build_database(files, specs, database)

@@ -4,8 +4,8 @@ import heapq
 import random
 
 
-def simulate_group_commit(clients: int, cpu_s: float, flush_s: float, operations: int = 1000) -> tuple[int, float]:
-    """Return flushes, and the seconds for so many operations: each takes CPU time, then waits for a flush.
+def simulate_group_commit(clients: int, cpu_s: float, flush_s: float) -> tuple[int, float]:
+    """Return flushes, and the seconds for a thousand operations: each takes CPU time, then waits for a flush.
 
     A flush begins as soon as a client waits and none is under way, and it is for all that wait by then. Clients share
     two processors.
@@ -13,7 +13,7 @@ def simulate_group_commit(clients: int, cpu_s: float, flush_s: float, operations
     draw, now, flushes, done = random.Random(1), 0.0, 0, 0
     events: list[tuple[float, str, list[int]]] = []
     ready, waiting, processors, is_flushing = list(range(clients)), list[int](), 2, False
-    while done < operations:
+    while done < 1000:
         while ready and processors:
             processors -= 1
             heapq.heappush(events, (now + draw.gammavariate(4, cpu_s / 4), "ready", [ready.pop(0)]))

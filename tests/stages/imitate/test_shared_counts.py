@@ -12,10 +12,10 @@ FLUSH_S = 0.002
 UNIT = 65536
 
 
-def committed(flushes: float, size: int = 4096) -> Pattern:
+def committed(flushes: float) -> Pattern:
     """Return the I/O of a thousand operations, in which each flush follows one write."""
     writes = max(1, round(flushes))
-    return Pattern(0, writes, {}, {size: writes}, 1.0, 1.0, flushes, 1.0, operations=1000)
+    return Pattern(0, writes, {}, {4096: writes}, 1.0, 1.0, flushes, 1.0, operations=1000)
 
 
 def compare_cpu(clients: int, cpu_s: float, more: float, known: int | None) -> Setting:

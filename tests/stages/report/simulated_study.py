@@ -49,7 +49,7 @@ FAILURES = {
 }
 
 
-def build_study(folder: Path, specs: StudySpecs, monitor: str = "bpf") -> Path:
+def build_study(folder: Path, specs: StudySpecs) -> Path:
     """Write a whole study below a folder and return its DuckDB file, findings included."""
     rng = np.random.default_rng(7)
     tables: Tables = {name: [] for name in ("runs", *_IO)}
@@ -63,7 +63,7 @@ def build_study(folder: Path, specs: StudySpecs, monitor: str = "bpf") -> Path:
             plans.append(root / "plan" / f"{name}.parquet")
             for block in dict.fromkeys(row["block_id"] for row in plan):
                 rows = [row for row in plan if row["block_id"] == block]
-                clock = _measure(tables, case, rows, rng, clock, monitor, drifts=block.endswith("sweep-0-1"))
+                clock = _measure(tables, case, rows, rng, clock, drifts=block.endswith("sweep-0-1"))
         fits += _write_fits(root, case)
     write_tables(folder / "runs", tables)
     devices = [_write_device(folder, specs, name) for name in specs.devices]
@@ -102,7 +102,6 @@ def _measure(
     plan: list[Row],
     rng: np.random.Generator,
     clock: datetime,
-    monitor: str,
     *,
     drifts: bool,
 ) -> datetime:
@@ -113,13 +112,13 @@ def _measure(
         change = _change_of(case, json.loads(row["configuration"]))
         drift = -0.35 * number / len(plan) if drifts and case.device == "slow-disk" else 0.0
         ops = DEVICES[case.device][0] * math.exp(change + drift + rng.normal(0, 0.03))
-        run = _run(case, row, run_id, clock, ops, monitor, rng)
+        run = _run(case, row, run_id, clock, ops, rng)
         failure = FAILURES.get(row["position"]) if row["phase"] == "screen" and not row["is_sentinel"] else None
         if failure:
             empty = dict.fromkeys((*_MEASURED, "monitor", "lost_events", "unattributed_share"))
             run |= {**empty, "status": failure[0], "reason": failure[1], "log_tail": failure[2]}
         tables["runs"].append(run)
-        if not failure and monitor == "bpf":
+        if not failure:
             for name, rows in _io_of(case, run, json.loads(row["configuration"]), rng).items():
                 tables[name] += [{"run_id": run_id, **one} for one in rows]
     return clock + timedelta(minutes=4)
@@ -137,7 +136,7 @@ def _change_of(case: Case, configuration: Row) -> float:
     )
 
 
-def _run(case: Case, row: Row, run_id: str, clock: datetime, ops: float, monitor: str, rng: np.random.Generator) -> Row:
+def _run(case: Case, row: Row, run_id: str, clock: datetime, ops: float, rng: np.random.Generator) -> Row:
     mean = 4e6 / ops
     names = ("block_id", "phase", "round", "position", "config_id", "is_sentinel", "repeat")
     return {
@@ -165,7 +164,7 @@ def _run(case: Case, row: Row, run_id: str, clock: datetime, ops: float, monitor
         "cpu_s": 2 + ops / 3000,
         "cpu_share": min(0.95, 0.2 + ops / 120000),
         "machine_cpu_share": min(0.99, 0.4 + ops / 100000),
-        "monitor": monitor,
+        "monitor": "bpf",
         "lost_events": 0,
         "unattributed_share": 0.01 * rng.random(),
     }

@@ -127,12 +127,12 @@ def _advise(dbms: Dbms, name: str, knob: Knob, settings: Mapping[str, str], *, i
     values = [value for value in knob.risky_values if knob.risks(value, known)]
     risk = "risk: any other value can lose committed data" if knob.durability is True else ""
     if values:
-        risk = f"risk: {' or '.join(dbms.write(name, value) for value in values)} can lose committed data"
+        risk = f"risk: {' or '.join(dbms.write(value) for value in values)} can lose committed data"
 
     def show(text: str) -> str:
         return re.sub(r" \(([^()]*)\)$", r", \1", loosen_units(format_value(dbms, name, text)))  # shown in brackets
 
-    default = show(dbms.write(name, knob.default if knob.built_in is None else knob.built_in)) if is_described else ""
+    default = show(dbms.write(knob.default if knob.built_in is None else knob.built_in)) if is_described else ""
     now = settings.get(name)
     return Advice(name, None if now is None else show(now), default, risk, knob.description or "", knob.source)
 
@@ -145,7 +145,7 @@ def parse_setting(dbms: Dbms, name: str, text: str) -> Value | None:
             return value
     candidates: list[Value] = list(knob.possible_values)
     for value in candidates:
-        spellings = {value_text(value).lower(), dbms.write(name, value).lower()}
+        spellings = {value_text(value).lower(), dbms.write(value).lower()}
         spellings |= (
             ({"1", "on", "yes", "true"} if value else {"0", "off", "no", "false"}) if isinstance(value, bool) else set()
         )

@@ -136,12 +136,12 @@ def _mlos_parameter(space: SearchSpace, parameter: Parameter) -> Json:
     meta = {key: text for key, text in about.items() if text is not None}
     described = {"description": parameter.knob.description or parameter.name, "meta": meta}
     if not parameter.is_number:
-        values = [space.dbms.write(parameter.name, value) for value in parameter.choices]
+        values = [space.dbms.write(value) for value in parameter.choices]
         return {
             **described,
             "type": "categorical",
             "values": values,
-            "default": space.dbms.write(parameter.name, parameter.default),
+            "default": space.dbms.write(parameter.default),
         }
     number: Json = {
         "type": "int" if parameter.is_integer else "float",

@@ -100,7 +100,7 @@ def state_own_defaults(dbms: Dbms, rows: Mapping[str, Mapping[str, Any]]) -> dic
     for name, knob in dbms.knobs.items():
         if name in rows and knob.built_in is not None:
             own = knob.own_default
-            stated[name]["default"] = dbms.write(name, knob.default if own is None else own)
+            stated[name]["default"] = dbms.write(knob.default if own is None else own)
             if own is None:
                 stated[name]["built_in"] = knob.built_in
     return stated

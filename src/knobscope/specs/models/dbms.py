@@ -370,7 +370,7 @@ class Dbms(SpecModel):
             for name, knob in self.knobs.items()
         }
         return [
-            f"{name} = {self.write(name, value)} (built in: {self.write(name, built_in)})"
+            f"{name} = {self.write(value)} (built in: {self.write(built_in)})"
             for name, (value, built_in) in chosen.items()
             if not same_value(value, built_in)
         ]
@@ -380,7 +380,7 @@ class Dbms(SpecModel):
         whole = {name: knob.default for name, knob in self.knobs.items()} | dict(configuration)
         return [name for name in names if name in self.knobs and self.knobs[name].risks(whole[name], whole)]
 
-    def write(self, knob: str, value: Value) -> str:
+    def write(self, value: Value) -> str:
         """Return a value as the DBMS wants it written."""
         if isinstance(value, bool):
             return self.booleans[int(value)]

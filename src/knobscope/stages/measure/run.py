@@ -146,7 +146,7 @@ def measure_run(bench: Bench, run_id: str, configuration: Mapping[str, Value], s
             is_traced = bench.watch.write_trace(trace, group_trees(trees, bench.layout)[None], served) is not None
             record["operation_io"] = list_operation_io(trace, record) if is_traced and served else []
         # The load generator was started with these, whatever it is.
-        factor_values = {name: bench.dbms.write(name, value) for name, value in factors.items()}
+        factor_values = {name: bench.dbms.write(value) for name, value in factors.items()}
         record["effective_values"] += [
             {"knob": name, "requested": value, "effective": value} for name, value in factor_values.items()
         ]
