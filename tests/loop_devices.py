@@ -44,14 +44,16 @@ class Loop:
 
 
 @contextlib.contextmanager
-def open_loop(image: Path, size_mib: int, filesystem: Literal["ext4", "xfs"] | None = None) -> Iterator[Loop]:
+def open_loop(
+    image: Path, size_mib: int, filesystem: Literal["ext4", "xfs"] | None = None, *mkfs: str
+) -> Iterator[Loop]:
     with ExitStack() as stack:
         image.touch()
         os.truncate(image, size_mib << 20)
         stack.callback(image.unlink)
         if filesystem:
             options = ["-E", "lazy_itable_init=0,lazy_journal_init=0"] if filesystem == "ext4" else []
-            run(f"mkfs.{filesystem}", "-q", *options, image)
+            run(f"mkfs.{filesystem}", "-q", *options, *mkfs, image)
         node = run("losetup", "--find", "--show", "--partscan", "--direct-io=on", image)
         stack.callback(run, "losetup", "--detach", node)
         mount = None

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from emulated import require_loops
+from loop_devices import open_loop, run
 from waiting import wait_until
 
 from knobscope.devices import bring_up, find_block_device, identify_block, take_down
@@ -18,10 +19,6 @@ from knobscope.specs import Device, Emulation
 pytestmark = pytest.mark.real
 
 BLOCK = 4096
-
-
-def run(*command: str | Path) -> str:
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def remove_partition(disk: str) -> None:
@@ -100,41 +97,24 @@ def test_what_is_in_the_page_cache_only_has_no_address(mounted: Path) -> None:
 
 
 def test_data_inside_the_inode_has_no_address(tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        mount = mount_image(stack, tmp_path, 64 << 20, "-O", "inline_data")
-        small, large = mount / "small", mount / "large"
+    require_loops()
+    with open_loop(tmp_path / "image", 64, "ext4", "-O", "inline_data") as loop:
+        assert loop.mount is not None
+        small, large = loop.mount / "small", loop.mount / "large"
         small.write_bytes(b"tiny")
         write_blocks(large, {0: b"L"})
         os.sync()
         assert inspect_file(small).extents == []
         (extent,) = inspect_file(large).extents
-        assert read_device(mount, extent.address, BLOCK) == b"L" * BLOCK
-
-
-def mount_image(stack: ExitStack, folder: Path, size: int, *options: str) -> Path:
-    """Mount an ext4 image of its own below a folder."""
-    require_loops()
-    image, mount = folder / "image", folder / "mount"
-    image.touch()
-    os.truncate(image, size)
-    run("mkfs.ext4", "-q", *options, image)
-    node = run("losetup", "--find", "--show", image)
-    stack.callback(run, "losetup", "--detach", node)
-    mount.mkdir()
-    run("mount", node, mount)
-    stack.callback(run, "umount", mount)
-    return mount
+        assert read_device(loop.mount, extent.address, BLOCK) == b"L" * BLOCK
 
 
 def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
     require_loops()
     image, mount, first, sectors = tmp_path / "disk", tmp_path / "mount", 2048, 100_000
-    image.touch()
-    os.truncate(image, 64 << 20)
     mount.mkdir()
-    with ExitStack() as stack:
-        disk = run("losetup", "--find", "--show", image)
-        stack.callback(run, "losetup", "--detach", disk)
+    with open_loop(image, 64) as loop, ExitStack() as stack:
+        disk = loop.node
         run("addpart", disk, "1", str(first), str(sectors))
         stack.callback(remove_partition, disk)
         run("mkfs.ext4", "-q", f"{disk}p1")

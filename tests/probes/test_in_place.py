@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from cgroup import find_hierarchy
 from cgroups import empty_cgroup
+from loop_devices import open_loop
 from reused_numbers import start_as
 from test_protocol import MONITOR
 from waiting import wait_until
@@ -194,13 +195,8 @@ def test_who_gets_the_number_of_a_process_that_ended_is_not_followed(
 @pytest.fixture
 def loop_file(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A raw loop device, and its number."""
-    image = tmp_path / "image"
-    image.touch()
-    os.truncate(image, 16 << 20)
-    command = ["losetup", "--find", "--show", "--direct-io=on", str(image)]
-    node = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-    yield node, (Path("/sys/block") / node.name / "dev").read_text().strip()
-    subprocess.run(["losetup", "--detach", str(node)], check=True)
+    with open_loop(tmp_path / "image", 16) as loop:
+        yield Path(loop.node), f"{loop.block.major}:{loop.block.minor}"
 
 
 def test_what_a_killed_monitor_borrowed_goes_back(system_python: str, device: str) -> None:
