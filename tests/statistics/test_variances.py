@@ -44,6 +44,13 @@ def test_few_configurations_have_one_variance() -> None:
     assert degrees.tolist() == [6.0] * 3
 
 
+def test_of_six_configurations_the_quiet_ones_do_not_share_the_noise_of_one() -> None:
+    squares, degrees = np.array([1.0, 60.0, 2.0, 1.5, 3.0, 2.5]), np.full(6, 2.0)
+    variances, _ = moderate_variances(squares, degrees)
+    assert variances[1] == 30
+    assert np.delete(variances, 1).max() < squares.sum() / degrees.sum()
+
+
 def test_without_degrees_of_freedom_nothing_is_known() -> None:
     variances, degrees = moderate_variances(np.zeros(4), np.zeros(4))
     assert np.isnan(variances).all() and not degrees.any()

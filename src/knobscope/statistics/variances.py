@@ -13,7 +13,7 @@ import numpy as np
 from knobscope.statistics.arrays import Bools, Floats, Ints
 
 #: With fewer configurations nobody can tell whether their variances differ.
-_LEAST_KNOWN = 8
+_LEAST_KNOWN = 6
 _LEAST_DEGREES = 0.5
 #: So improbable has a variance to be, were it that of most configurations, to stand for itself.
 _NOISIER_P = 0.01
@@ -32,7 +32,7 @@ _ROUNDING = 1e-8
 def moderate_variances(squares: Floats, degrees: Floats) -> tuple[Floats, Floats]:
     """Return variance and degrees of freedom per configuration, from residual sums of squares and their degrees.
 
-    All are of shape (configurations,). Where there are fewer than eight variances, all get the common one. NaN without
+    All are of shape (configurations,). Where there are fewer than six variances, all get the common one. NaN without
     any degrees of freedom.
     """
     has_degrees = degrees >= _LEAST_DEGREES

@@ -57,7 +57,7 @@ def test_equals_ordinary_least_squares_with_blocks(draw_sweep: Draw) -> None:
     """With few values, whose variances nobody can tell apart, and one run of each configuration per block."""
     import statsmodels.formula.api as smf
 
-    runs = draw_sweep(np.random.default_rng(13), 3, 6).drop_duplicates(["block_id", "setting"])
+    runs = draw_sweep(np.random.default_rng(13), 3, 4).drop_duplicates(["block_id", "setting"])
     effects, blocks = effects_of_case(runs, 0.05)
     assert blocks["treatment"].unique().tolist() == ["none"]
     full = smf.ols("np.log(throughput_ops) ~ C(block_id) + C(setting, Treatment(0))", runs).fit()
