@@ -12,6 +12,9 @@ need() { # need PACKAGE COMMAND...: the package is missing when the command fail
 }
 
 need python3-venv "${PYTHON:-python3}" -c 'import ensurepip'
+# A package that Snakemake needs (immutables) has no wheel for Python 3.14 yet.
+need python3-dev "${PYTHON:-python3}" -c 'import os, sys, sysconfig as s
+sys.exit(sys.version_info >= (3, 14) and not os.path.exists(s.get_path("include") + "/Python.h"))'
 need python3-bpfcc /usr/bin/python3 -c 'import bcc'
 need fio fio --version
 need gcc cc --version
