@@ -52,7 +52,7 @@ def test_there_are_many_knobs() -> None:
 def test_all_values_are_taken(name: str, empty: str) -> None:
     for value in values_of(name):
         canonical = KNOBS[name].canonical(value)
-        arguments = [part.format(knob=name, value=POSTGRESQL.write(name, canonical)) for part in argv(name)]
+        arguments = [part.format(knob=name, value=POSTGRESQL.write(canonical)) for part in argv(name)]
         answer = call("-C", name, "-D", empty, *arguments).strip()
         assert compare_effective(POSTGRESQL, {name: canonical}, {name: answer})[1] == {}, answer
 

@@ -83,7 +83,7 @@ def test_defaults_and_all_values_read_back_in_use(
             cases.append((name, knob.default))  # first: soft_heap_limit belongs to the process, not the connection
             lines.append(";".join([*sqlite.connection.session, read]))
         for value in values_of(knob):
-            statement = writing.format(knob=name, value=sqlite.write(name, value))
+            statement = writing.format(knob=name, value=sqlite.write(value))
             session = [*sqlite.connection.session, statement, *sqlite.loading.tables, write, USE, read]
             cases.append((name, value))
             lines.append(";".join(session))
