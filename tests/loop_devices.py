@@ -1,9 +1,11 @@
 """Real loop devices, torn down for sure, and fio jobs that wait to be watched."""
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,11 +18,29 @@ from knobscope.devices import BlockDevice, find_block_device
 from knobscope.watch import Profile, Watch, gate
 
 _FREEZE, _THAW = 0xC0045877, 0xC0045878  # FIFREEZE, FITHAW
+_BLKPG, _ADD, _DELETE = 0x1269, 1, 2  # linux/blkpg.h; the programs for it are gone from util-linux of Debian 13
 
 
 def run(*command: str | Path | None) -> str:
     """Run a program of the system and return what it prints."""
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def add_partition(disk: str, number: int, first: int, sectors: int) -> None:
+    """Tell the kernel of a partition that no table has."""
+    _change_partition(_ADD, disk, number, first, sectors)
+
+
+def delete_partition(disk: str, number: int) -> None:
+    """Take it back; OSError: somebody uses it."""
+    _change_partition(_DELETE, disk, number, 0, 0)
+
+
+def _change_partition(operation: int, disk: str, number: int, first: int, sectors: int) -> None:
+    partition = ctypes.create_string_buffer(struct.pack("<qqi132x", first * 512, sectors * 512, number))
+    with Path(disk).open("rb") as opened:
+        size = ctypes.sizeof(partition) - 1
+        fcntl.ioctl(opened, _BLKPG, struct.pack("@iiiP", operation, 0, size, ctypes.addressof(partition)))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Extent maps against the raw bytes of real loop devices, on both file systems and behind a partition table."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from emulated import require_loops
-from loop_devices import open_loop, run
+from loop_devices import add_partition, delete_partition, open_loop, run
 from waiting import wait_until
 
 from knobscope.devices import bring_up, find_block_device, identify_block, take_down
@@ -23,8 +24,16 @@ BLOCK = 4096
 
 def remove_partition(disk: str) -> None:
     """Wait until nobody has it mounted: a sandbox that another test began meanwhile has a copy of all mounts."""
-    command = ["delpart", disk, "1"]
-    assert wait_until(lambda: subprocess.run(command, capture_output=True, check=False).returncode == 0)
+
+    def is_gone() -> bool:
+        try:
+            delete_partition(disk, 1)
+        except OSError as error:
+            assert error.errno == errno.EBUSY
+            return False
+        return True
+
+    assert wait_until(is_gone)
 
 
 def write_blocks(file: Path, blocks: dict[int, bytes]) -> None:
@@ -115,7 +124,7 @@ def test_addresses_on_a_partition_are_those_of_the_disk(tmp_path: Path) -> None:
     mount.mkdir()
     with open_loop(image, 64) as loop, ExitStack() as stack:
         disk = loop.node
-        run("addpart", disk, "1", str(first), str(sectors))
+        add_partition(disk, 1, first, sectors)
         stack.callback(remove_partition, disk)
         run("mkfs.ext4", "-q", f"{disk}p1")
         run("mount", f"{disk}p1", mount)

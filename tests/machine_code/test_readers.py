@@ -13,6 +13,7 @@ from knobscope.machine_code.program import shorten_name
 #: A server of a few lines. `table` is how most DBMSs list their settings, `make` how others build objects for them.
 SERVER = r"""
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

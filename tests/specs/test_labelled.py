@@ -35,6 +35,6 @@ def test_all_errors_in_a_list_are_reported_at_once(tmp_path: Path) -> None:
 
 def test_invalid_json_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
-    path.write_text('{"dbms": "own",\n}')
+    path.write_text('{"dbms": "own",\n"knobs"}')
     with pytest.raises(SpecErrors, match=r"own\.json:2: file: found no JSON"):
         read_labelled_settings(path)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fio_log import Request, count_sequential, read_log
-from loop_devices import Fio, Gated, Loop, row_of, run, watch_jobs
+from loop_devices import Fio, Gated, Loop, add_partition, delete_partition, row_of, watch_jobs
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Watch, open_watch
@@ -92,8 +92,8 @@ def test_requests_are_where_fio_put_them(loop: Loop, fio: Fio, tmp_path: Path) -
     starts = [FIRST // 512 + part * sectors for part in (1, 2)]
     with ExitStack() as stack:
         for number, start in enumerate(starts, 1):
-            run("addpart", loop.node, str(number), str(start), str(sectors))
-            stack.callback(run, "delpart", loop.node, str(number))
+            add_partition(loop.node, number, start, sectors)
+            stack.callback(delete_partition, loop.node, number)
         partitions = [find_block_device(Path(f"{loop.node}p{number}")) for number in (1, 2)]
         watches = [stack.enter_context(open_watch(partition, BLOCK, "device")) for partition in partitions]
         for watch in watches:

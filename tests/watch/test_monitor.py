@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from loop_devices import Fio, Loop, Syncs, open_loop, row_of, run, watch_jobs
+from loop_devices import Fio, Loop, Syncs, add_partition, delete_partition, open_loop, row_of, watch_jobs
 
 from knobscope.devices import find_block_device
 from knobscope.watch import Watch, open_watch
@@ -175,13 +175,13 @@ def test_a_flush_has_no_owner_and_is_not_missed(mounted: Loop, fio: Fio, syncs: 
 
 def test_a_partition_counts_its_own_range(tmp_path: Path, direct: Fio) -> None:
     with open_loop(tmp_path / "disk", 64) as disk:
-        run("addpart", disk.node, "1", "2048", str(16 << 11))  # 16 MiB from 1 MiB on
+        add_partition(disk.node, 1, 2048, 16 << 11)  # 16 MiB from 1 MiB on
         partition = find_block_device(Path(f"{disk.node}p1"))
         inside = direct(f"{disk.node}p1", rw="randwrite", bs="4k", size="16m", number_ios=101)
         outside = direct(disk.node, rw="randwrite", bs="4k", offset="32m", size="16m", number_ios=53)
         with open_watch(partition, 4096, "device") as watch:
             profile = watch_jobs(watch, inside, outside)
-        run("delpart", disk.node, "1")
+        delete_partition(disk.node, 1)
     assert row_of(profile, "write")["requests"] == 101
     assert sum(row["requests"] for row in profile["io_latency"]) == 101 - profile["starts_without_completion"]
 
