@@ -36,6 +36,7 @@ _ON_CPU, _RUNNABLE, _PREEMPTED, _BLOCKED, _ENDED = range(5)
 _OWN = ("cpu", "runnable", "preempted")
 _NO_CALL, _SLEEP, _NO_STACK_OF_JOURNAL, _NOT_COUNTING = 0xFFFF, 1023, -2, (1 << 64) - 1
 _MAX_STACKS, _MAX_TITLE = 50, 200
+_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO: what programs know threads by are its numbers
 _NAMES_EVERY = 10  # samples
 
 
@@ -343,6 +344,8 @@ def _state_needs(machine: str) -> Needs:
 
 def _choose_kernel(kernel: Kernel) -> Kernel:
     """Add where the tracepoint has the state of the thread that leaves: a later wake-up changes it in the thread."""
+    if str(Path("/proc/self/ns/pid").readlink()) != _NAMESPACE:
+        raise UnavailableError("waits need the host's process numbers, which a container has with --pid=host")
     if not kernel.has_btf:
         raise UnavailableError("waits need the kernel's own type information (/sys/kernel/btf/vmlinux)")
     for needed in _HANDLERS:

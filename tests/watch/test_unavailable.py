@@ -55,10 +55,12 @@ def json_file(tmp_path: Path) -> Path:
     return tmp_path / "profile.json"
 
 
-def watch(json_file: Path, device: str, *command: str, by: list[str] = KNOBSCOPE) -> Outcome:
+def watch(
+    json_file: Path, device: str, *command: str, by: list[str] = KNOBSCOPE, options: tuple[str, ...] = ()
+) -> Outcome:
     """Run `knobscope watch` in a session of its own, so that what it leaves can be found."""
     before = list_abandoned_cgroups()
-    arguments = [*by, "watch", "--device", device, "--json", str(json_file), "--no-sync", "--", *command]
+    arguments = [*by, "watch", "--device", device, "--json", str(json_file), "--no-sync", *options, "--", *command]
     process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
     _, messages = process.communicate(timeout=_TIMEOUT_S)
     left = [*list_session(process.pid), *(list_abandoned_cgroups() - before)]
@@ -116,6 +118,17 @@ def test_totals_replace_what_is_not_permitted(loop: Loop, open_directory: Path, 
     assert outcome.profile["monitor"] == "procfs"
     assert row_of(outcome.profile, "write")["own_requests"] is None
     assert outcome.left == []
+
+
+def test_waits_are_not_watched_where_processes_have_other_numbers(loop: Loop, json_file: Path) -> None:
+    """A thread of the host may have the number that one of the server has here."""
+    by = ["unshare", "--pid", "--fork", "--mount-proc", *KNOBSCOPE]
+    outcome = watch(json_file, loop.node, *WRITE, f"of={loop.node}", by=by, options=("--with", "waits"))
+    assert (outcome.code, outcome.left) == (0, [])
+    assert "waits cannot be watched" in outcome.messages
+    assert "--pid=host" in outcome.messages
+    assert "waits" not in outcome.profile
+    assert row_of(outcome.profile, "write")["requests"] == 53
 
 
 def test_tracefs_is_not_needed(loop: Loop, json_file: Path) -> None:
