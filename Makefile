@@ -67,7 +67,7 @@ compiled-tests: .venv/.installed
 	@-$(PYTEST) -n 0 --collect-only -qqq >/dev/null
 
 test-packages: | .venv/.packages
-	@setup/system-packages.sh chromium sshd || echo "no Chromium or no sshd here: the tests that need it will be skipped" >&2
+	@setup/system-packages.sh chromium sshd slapd || echo "no Chromium, sshd or slapd here: tests that need it will be skipped" >&2
 
 test-long: setup test-packages ## run the tests that take long: more of what shorter ones look at
 	@test -d .fleet/roc-validator || setup/fleet.sh roc-validator

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs the system packages that are missing (Debian, Ubuntu): as root, or through sudo. Changes nothing when all are there.
-#   setup/system-packages.sh [COMMAND...]    further commands, of packages of the same name; sshd is of openssh-server
+#   setup/system-packages.sh [COMMAND...]    further commands, of packages of the same name; sshd is of openssh-server,
+#                                            and slapd comes with the clients of ldap-utils
 set -eu
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 
@@ -38,6 +39,10 @@ need postgresql sh -c 'ls /usr/lib/postgresql/*/bin/postgres'
 for name; do
     case $name in
         sshd) need openssh-server sh -c 'command -v sshd' ;;
+        slapd)
+            need slapd sh -c 'command -v slapd'
+            need ldap-utils sh -c 'command -v ldapadd'
+            ;;
         *) need "$name" "$name" --version ;;
     esac
 done
@@ -49,7 +54,7 @@ policy=/usr/sbin/policy-rc.d
 tidy() { # also after a signal, a failure of apt, or a call that was killed
     ! grep -qs 'of knobscope' $policy || $as_root rm -f $policy || true
     # Wanted for their programs alone, which are started where they are needed: after the next boot none must run.
-    for pair in openssh-server:ssh.service openssh-server:ssh.socket redis-server:redis-server.service postgresql:postgresql.service; do
+    for pair in openssh-server:ssh.service openssh-server:ssh.socket redis-server:redis-server.service postgresql:postgresql.service slapd:slapd.service; do
         case " $missing " in *" ${pair%:*} "*) $as_root systemctl disable -q "${pair#*:}" 2>/dev/null || true ;; esac
     done
 }

@@ -113,10 +113,10 @@ judged AS (
         -- The median of their number may be that of another run than the median of their time.
         CASE WHEN flushes = 0 THEN 0
              WHEN flushes * us_per_flush IS NOT NULL THEN least(flushes * us_per_flush / 1e6, busy) END AS flushing,
-        coalesce(most_filling_us(
-            us_per_flush, coalesce(flush_p50_us, fsync_p50_us), write_unit_us, writes * partly / nullif(flushes, 0)
-        ), 0) AS most_fill_us,
-        least(most_fill_us, coalesce(filling_us(us_per_flush, write_unit_us, partly), 0)) AS fill_us,
+        filling_of(
+            us_per_flush, coalesce(flush_p50_us, fsync_p50_us), write_unit_us, partly, writes * partly / nullif(flushes, 0)
+        ) AS filling_per_flush,
+        filling_per_flush['least'] AS fill_us, filling_per_flush['most'] AS most_fill_us,
         -- The share of the clients' time in which they may wait for the device: as watched, and where that leaves it open
         -- no more than CPU time does.
         decides(

@@ -48,18 +48,16 @@ compared AS (
         coalesce(measured_us, usual_us) AS flush_us,
         coalesce(faster_measured_us, flush_us) AS faster_us,
         -- The filling of units: at most, where several of them may be filled, and at least.
-        coalesce(most_filling_us(
-            flush_us, usual_us, write_unit_us, of_slower(t.estimate, value_partly_writes, reference_partly_writes)
-        ), 0) AS most_fill_us,
-        least(most_fill_us, coalesce(
-            filling_us(flush_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly)), 0
-        )) AS fill_us,
-        coalesce(most_filling_us(
-            faster_us, usual_us, write_unit_us, of_slower(t.estimate, reference_partly_writes, value_partly_writes)
-        ), 0) AS faster_most_fill_us,
-        least(faster_most_fill_us, coalesce(
-            filling_us(faster_us, write_unit_us, of_slower(t.estimate, reference_partly, value_partly)), 0
-        )) AS faster_fill_us,
+        filling_of(
+            flush_us, usual_us, write_unit_us, of_slower(t.estimate, value_partly, reference_partly),
+            of_slower(t.estimate, value_partly_writes, reference_partly_writes)
+        ) AS slower_filling,
+        filling_of(
+            faster_us, usual_us, write_unit_us, of_slower(t.estimate, reference_partly, value_partly),
+            of_slower(t.estimate, reference_partly_writes, value_partly_writes)
+        ) AS faster_filling,
+        slower_filling['least'] AS fill_us, slower_filling['most'] AS most_fill_us,
+        faster_filling['least'] AS faster_fill_us, faster_filling['most'] AS faster_most_fill_us,
         flush_us - fill_us AS net_us,
         flush_us - most_fill_us AS least_net_us,
         faster_us - faster_most_fill_us AS faster_net_us,

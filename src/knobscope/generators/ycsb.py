@@ -65,7 +65,7 @@ class Witness(AbstractContextManager["Witness"]):
         A row is lost when the server had acknowledged it and does not have it any more. Raises GeneratorError also
         when rows were refused before a time (seconds since 1970) at which the server still lived.
         """
-        event = self._client.wait_for("witnessed", _LOOK_S)
+        event = self._client.wait_for("witnessed", timeout)
         if event["end_ms"] / 1000 < killed_after - _CLOCK_S:
             raise GeneratorError("failed", "a row was refused before the server was killed", self._client.log_tail())
         return int(event["lost"]), event["lost_ns"] / 1e9

@@ -50,6 +50,12 @@ MACROS: dict[str, str] = {
             CASE WHEN usual_us IS NOT NULL THEN unit_us + greatest(flush_us - usual_us, 0) END
         ) END
     """,
+    # Both: `partly` is the share of such writes, `writes` their number per flush. What is unknown fills nothing.
+    "filling_of(us, usual, unit_us, partly, writes)": """
+        {least: least(
+            coalesce(most_filling_us(us, usual, unit_us, writes), 0), coalesce(filling_us(us, unit_us, partly), 0)
+        ), most: coalesce(most_filling_us(us, usual, unit_us, writes), 0)}
+    """,
     # What is left of a share of the lost time that clients wait for flushes, without the filling of units: a part of
     # each wait, which differs between the settings.
     "without_filling(waited_share, part_of_slower, waited_of_faster, part_of_faster, per_us)": """
